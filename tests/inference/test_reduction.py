@@ -128,7 +128,10 @@ def test_sampler_by_statistics():
 
 def test_floats_are_taken_exactly_and_their_rounding_is_shared():
     assert exact_law([0.1] * 10) == (Fraction(1, 10),) * 10
-    assert sum(exact_law([0.1, 0.2, 0.7])) == 1
+    assert exact_law([0.1, 0.2, 0.7]) == (Fraction(1, 10), Fraction(1, 5), Fraction(7, 10))
+    assert exact_law(np.array([0.16] * 5 + [0.1] * 2))[0] == Fraction(4, 25)
+    assert exact_law(np.array([0.1, 0.2, 0.7], dtype=np.float32))[1] == Fraction(1, 5)
+    assert list_reductions([0.1, 0.2, 0.7])[-1].kept == 1  # ten cells, nothing is lost
     assert exact_law(np.array([0.5, 0.5], dtype=np.float32)) == (Fraction(1, 2),) * 2
     assert exact_law([1, 0]) == (1, 0)
     thirds = np.full(7, 1 / 7, dtype=np.float32)

@@ -193,13 +193,14 @@ def _draw_uniform(k: int, count: int, rng: WordSource, bits: int) -> Counts:
 
 
 def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
-    """q as fractions that sum to exactly 1.
+    """Return q as fractions that sum to exactly 1.
 
-    Integers and fractions must do so; floats may miss it by 10^-9, as 0.1 + 0.2 + 0.7 does (float32 and
-    float16 by the rounding of each entry), and then each is divided by their exact sum.
+    Integers and fractions must do so. Floats are the decimals that they are written as, if these sum to 1;
+    otherwise they may miss 1 by 10^-9 (float32 and float16 by the rounding of each entry), and each is
+    divided by their exact sum.
 
-    >>> exact_law([0.5, 0.25, 0.25])
-    (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
+    >>> exact_law([0.1, 0.2, 0.7])
+    (Fraction(1, 10), Fraction(1, 5), Fraction(7, 10))
     >>> exact_law([Fraction(1, 2), Fraction(1, 3)])
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: q='2 numbers of sum 0.8333333333333334' must sum to 1
@@ -208,6 +209,9 @@ def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
     law = [_fraction(value) for value in given]
     if len(law) < 2:
         raise ParameterError("q", given, "must have at least two entries")
+    written = tuple(map(_as_written, given))
+    if sum(written) == 1:
+        return written
     total = Fraction(sum(law))
     if total != 1 and abs(total - 1) > _slack(given, law):
         raise ParameterError("q", f"{len(law)} numbers of sum {float(total)!r}", "must sum to 1")
@@ -223,6 +227,11 @@ def _slack(given: list[object], law: list[Fraction]) -> Fraction:
         if isinstance(value, np.float32 | np.float16):
             slack += exact * Fraction(float(np.finfo(value.dtype).eps))
     return slack
+
+
+def _as_written(value: object) -> Fraction:
+    """Read a float as the shortest decimal that stands for it: 0.1 is a tenth."""
+    return Fraction(str(value)) if isinstance(value, float | np.floating) else _fraction(value)
 
 
 def _fraction(value: object) -> Fraction:
