@@ -7,6 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
+SOAK_ARGS ?=
 N ?= 150
 SEED ?=
 ROOMS ?= all
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test quick test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants mutants-sample bench peers format clean
+.PHONY: help demo test quick test-all lint checks types imports docs pytest sweeps tables pictures wheel coverage lowest mutants mutants-sample bench soak peers format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +95,9 @@ mutants-sample: $(VENV)/.dev ## plant random faults and print the share that the
 
 bench: $(VENV)/.dev ## measure speed against baselines (see benchmarks/); never part of the tests
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+soak: $(VENV)/.dev ## real servers that are killed at every step, on loopback (SOAK_ARGS="--store sqlite --reports 20000 --kills 5")
+	@$(BIN)/python benchmarks/soak.py $(SOAK_ARGS)
 
 peers: $(VENV)/.dev .venv-peers/.done ## run the code of other libraries that the guides show, in an environment of their own
 	@$(BIN)/python -m pytest -q -rs -n 0 tests/docs/test_peers.py

@@ -1,0 +1,542 @@
+"""A soak: real servers on loopback for a stated number of reports, while everything that can go wrong does.
+
+    python benchmarks/soak.py --store sqlite --reports 20000 --kills 5
+
+Every report of a window has a bin of its own, so a 2 in the published tally proves double counting and a 0 a loss.
+Reports are sealed before. One client in a hundred is hostile, some are slow; every process dies at each of its named
+steps at least once, and then at random moments; the disk is full for a while, the clock jumps by hours and by weeks.
+The last line is one JSON object; the exit code is 1 if anything was lost, doubled, left out or unexpected.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+import numpy as np
+from soak_clients import Honest, be_hostile, be_slow
+from soak_role import Control
+
+import shuffledp as sdp
+from shuffledp import protocols
+from shuffledp.live.keys import signing_public
+from shuffledp.live.serve import Home, Operator, find_port
+from shuffledp.live.serve.pool import start_pool
+from shuffledp.live.wire.document import Collection, Pledge, Windows, write_document
+from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.report import seal_inner, seal_report
+
+SHUFFLER = ("admitted", "sealed", "renamed", "written", "deleted", "unlinked", "closing")
+ANALYZER = ("stored file", "stored", "opened", "charged", "result written", "published")
+_MOST_BINS = 10_000
+_SECONDS = 4000  # of a window, more than a clock may jump unasked
+_PATIENCE = 180.0  # for anything that must happen
+_WEEK = 7 * 86_400.0
+_BRIEF = 4096  # bytes that a file may have while the disk is full
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+# What is sent: sealed before, by processes.
+
+_made: dict[str, Collection] = {}
+
+
+def _begin(raw: bytes) -> None:
+    _made["collection"] = Collection.read(raw)
+
+
+def _seal(window: int, first: int, last: int) -> bytes:
+    collection = _made["collection"]
+    (question,) = collection.questions
+    plains = np.zeros((last - first, 1 + collection.message_size), dtype=np.uint8)
+    plains[:, 1:] = question.code.encode_message(np.arange(first, last))
+    inners = (seal_inner(collection, window, plain.tobytes()) for plain in plains)
+    return b"".join(seal_report(collection, window, [inner]) for inner in inners)
+
+
+def seal_all(collection: Collection, reports: int, bins: int, folder: Path) -> list[Path]:
+    """The reports of each window in a file."""
+    files = []
+    with start_pool(None, _begin, collection.raw) as pool:
+        for window in range(collection.windows.count):
+            here = min(bins, reports - window * bins)
+            starts = range(0, here, 500)
+            ends = [min(here, start + 500) for start in starts]
+            parts = pool.map(_seal, [window] * len(ends), starts, ends)
+            files.append(folder / f"sealed-{window}")
+            files[-1].write_bytes(b"".join(parts))
+    return files
+
+
+def make_home(folder: Path, reports: int, bins: int, port: int) -> Home:
+    secrets = sdp.live.ShufflerSecrets.generate()
+    analyzer, public, sign = sdp.live.generate_analyzer()
+    windows = -(-reports // bins)
+    least = max(2, min(bins, reports - (windows - 1) * bins) // 4)
+    question = Question(
+        name="bin",
+        text="Which one are you?",
+        task="histogram",
+        protocol=protocols.krr.make_local(k=bins, epsilon=3.0),
+        labels=tuple(map(str, range(bins))),
+    )
+    pledge = Pledge(epsilon=3.0, delta=0.01, honest=1.0, min_batch=least, local_epsilon=3.0)
+    collection = write_document(
+        title="A soak",
+        questions=(question,),
+        pledge=pledge,
+        windows=Windows(start=int(time.time()) - 10, seconds=_SECONDS, count=windows, grace=0),
+        url=f"http://127.0.0.1:{port}",
+        shuffler_keys=secrets.public_keys(windows),
+        shuffler_sign=signing_public(secrets.sign),
+        analyzer_public=public,
+        analyzer_sign=sign,
+    )
+    home = Home(folder / "survey")
+    home.create(collection, secrets, analyzer)
+    return home
+
+
+@dataclass(slots=True, kw_only=True)
+class Actor:
+    """A process that dies and is started again."""
+
+    name: str
+    command: list[str]
+    control: Control
+    steps: list[str] = field(default_factory=list)
+    """Where it, or the database in its place, has yet to die."""
+    process: subprocess.Popen[bytes] | None = None
+    log: Path = Path(os.devnull)
+    expected: bool = False
+    """Whether somebody has just killed it."""
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(  # noqa: S603
+                self.command, stdout=log, stderr=log, env={**os.environ, "PYTHONWARNINGS": "ignore"}
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def kill(self) -> None:
+        self.expected = True
+        assert self.process is not None
+        self.process.kill()
+
+
+class Soak:
+    """The whole of it."""
+
+    def __init__(self, asked: argparse.Namespace, folder: Path) -> None:
+        self.asked, self.folder = asked, folder
+        self.random = random.Random(asked.seed)  # noqa: S311
+        self.bins = min(_MOST_BINS, max(100, asked.reports // 4))
+        self.port, self.reader = find_port(), find_port()
+        self.ports: tuple[int, ...] = (self.port,)
+        self.home = make_home(folder, asked.reports, self.bins, self.port)
+        self.collection = self.home.collection()
+        self.actors: dict[str, Actor] = {}
+        self.covered: Counter[str] = Counter()
+        self.kills: Counter[str] = Counter()
+        self.trouble: list[str] = []
+        self.rejected: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter()
+        self.memory: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        self.acknowledged = [0] * self.collection.windows.count
+        self.latencies: list[float] = []
+        self.offset = 0.0
+        self.ended = False
+        self.began = time.monotonic()
+        self.add_actors()
+
+    def add_actors(self) -> None:
+        here = [sys.executable, str(Path(__file__).with_name("soak_role.py"))]
+        for name, port, steps in (
+            ("shuffler", self.port, SHUFFLER),
+            ("analyzer", self.reader, ANALYZER),
+        ):
+            control = self.folder / f"control-{name}"
+            self.actors[name] = Actor(
+                name=name,
+                command=[*here, name, str(self.home.path), str(port), str(control)],
+                control=Control(control),
+                steps=list(steps),
+                log=self.folder / f"log-{name}",
+            )
+
+    def turn_clock(self, offset: float) -> None:
+        """Set all clocks."""
+        self.offset = offset
+        for actor in self.actors.values():
+            actor.control.offset = offset
+
+    # Keeping them alive, and measuring them.
+
+    async def watch(self) -> None:
+        while not self.ended:
+            for actor in self.actors.values():
+                self.look_at(actor)
+            await asyncio.sleep(0.05)
+
+    def look_at(self, actor: Actor) -> None:
+        assert actor.process is not None
+        before = self.covered[actor.name]
+        deaths = actor.control.deaths
+        if deaths > before:
+            self.covered[actor.name] = deaths
+            step = actor.steps.pop(0)
+            self.kills[f"{actor.name} at {step}"] += 1
+            actor.expected = True
+        if actor.process.poll() is not None:
+            if not actor.expected:
+                self.trouble.append(f"{actor.name} ended with {actor.process.returncode}")
+            actor.expected = False
+            actor.start()
+        if actor.steps and not actor.control.armed and actor.control.deaths == deaths:
+            actor.control.arm(actor.steps[0])
+
+    async def measure(self) -> None:
+        while not self.ended:
+            moment = time.monotonic() - self.began
+            for actor in self.actors.values():
+                for pid, name in [(actor.pid, actor.name), *self.workers(actor)]:
+                    with suppress(OSError, IndexError, ValueError):
+                        text = Path(f"/proc/{pid}/status").read_text()
+                        size = float(text.partition("VmRSS:")[2].split()[0]) / 1024
+                        self.memory.setdefault((name, pid), []).append((moment, size))
+            await asyncio.sleep(1.0)
+
+    def workers(self, actor: Actor) -> list[tuple[int, str]]:
+        """The processes that decrypt for a role."""
+        with suppress(OSError):
+            listed = Path(f"/proc/{actor.pid}/task/{actor.pid}/children").read_text()
+            return [(int(pid), f"{actor.name}'s worker") for pid in listed.split()]
+        return []
+
+    def kill_somebody(self) -> None:
+        """At a random moment: a role, or a process that decrypts for it."""
+        names = list(self.actors)
+        chosen = self.random.choice([*names, "worker"])
+        if chosen != "worker":
+            self.kills[f"{chosen} at random"] += 1
+            self.actors[chosen].kill()
+            return
+        workers = [each for name in names for each in self.workers(self.actors[name])]
+        if workers:
+            pid, name = self.random.choice(workers)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            self.kills[f"{name} at random"] += 1
+
+    # What an operator does.
+
+    async def ask(self, call: Callable[[Operator], object]) -> object:
+        """Ask the shuffler until it answers; it may be dead for a moment."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return await asyncio.to_thread(call, Operator(self.home))
+            except (httpx.HTTPError, sdp.ShuffledpError, OSError):
+                if time.monotonic() > end:
+                    raise
+                await asyncio.sleep(0.2)
+
+    async def status(self) -> dict:
+        return await self.ask(lambda operator: operator.status())  # type: ignore[return-value]
+
+    async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+        end = time.monotonic() + _PATIENCE
+        while not await holds():
+            if time.monotonic() > end:
+                raise TimeoutError(f"{what} did not happen in {_PATIENCE:.0f} seconds")
+            await asyncio.sleep(0.1)
+
+    async def state_of(self, window: int) -> str:
+        windows = (await self.status())["windows"]
+        return {each["window"]: each["state"] for each in windows}.get(window, "open")
+
+    async def is_published(self, window: int) -> bool:
+        try:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.reader}") as client:
+                states = (await client.get("/status")).json()["windows"]
+        except (httpx.HTTPError, ValueError):
+            return False
+        return states.get(str(window)) == "published"
+
+    async def end_window(self, window: int, *, last: bool) -> None:
+        """Turn the clock, and tell the shuffler that it is right; the last window is closed early."""
+        if last:
+
+            async def close() -> bool:
+                with suppress(Exception):
+                    await asyncio.to_thread(Operator(self.home).close)
+                return await self.state_of(window) != "open"
+
+            await self.until("closing", close)
+        else:
+            self.turn_clock(self.offset + _SECONDS)
+
+            async def accept() -> bool:
+                found = await self.status()
+                if "clock" in str(found["failing"]):
+                    states = {each["state"] for each in found["windows"][window:]}
+                    if states - {"open"}:
+                        self.trouble.append(f"window {window} ended by a clock nobody believes")
+                    await self.ask(lambda operator: operator.accept_clock())
+                return await self.state_of(window) != "open"
+
+            await self.until(f"the end of window {window}", accept)
+
+        async def over() -> bool:
+            return await self.is_published(window) and await self.state_of(window) == "deleted"
+
+        await self.until(f"window {window} published", over)
+
+    # What happens to machines.
+
+    async def fill_disk(self, name: str) -> None:
+        """No file of a process may grow for two seconds: the system refuses to write, as a full disk does."""
+        pid = self.actors[name].pid
+        with suppress(ProcessLookupError):
+            soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (_BRIEF, hard))
+            await asyncio.sleep(2.0)
+            await self.note_sickness()
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+    async def jump(self, seconds: float) -> None:
+        """The clock is wrong for a second: nothing may be taken or sealed then."""
+        before = self.offset
+        self.turn_clock(before + seconds)
+        await asyncio.sleep(1.0)
+        await self.note_sickness()
+        self.turn_clock(before)
+
+    async def note_sickness(self) -> None:
+        """What the shuffler says is wrong with it, if it says anything."""
+        with suppress(httpx.HTTPError):
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}") as client:
+                said = (await client.get("/healthz")).text.strip().removeprefix("failing: ")
+            self.seen.update(said.split(", "))
+
+    # The whole.
+
+    async def play_window(self, window: int, file: Path, kills: list[int]) -> None:
+        mine = Honest(
+            collection=self.collection,
+            ports=self.ports,
+            raw=file.read_bytes(),
+            random=self.random,
+            latencies=self.latencies,
+            rejected=self.rejected,
+        )
+        hostile = round(mine.reports * self.asked.hostile)
+        accidents = sorted(kills, reverse=True)
+        work = asyncio.create_task(mine.send())
+        bad = asyncio.create_task(
+            be_hostile(self.collection, self.ports, window, hostile, mine, self.random)
+        )
+        beside = [asyncio.create_task(self.fill_disk("shuffler"))] if window % 3 == 0 else []
+        if window % 3 == 1:
+            beside.append(asyncio.create_task(self.jump(60 * _WEEK)))
+        if window % 3 == 2:
+            beside.append(asyncio.create_task(self.jump(-3 * 3600.0)))
+        while not work.done():
+            while accidents and mine.done >= accidents[-1]:
+                accidents.pop()
+                self.kill_somebody()
+            await asyncio.sleep(0.02)
+        for _ in accidents:
+            self.kill_somebody()
+        await work
+        await asyncio.gather(*beside)
+        self.rejected += await bad
+        self.acknowledged[window] = mine.done
+        if window % 3 == 1:
+            beside = [asyncio.create_task(self.fill_disk("analyzer"))]
+        await self.end_window(window, last=window == self.collection.windows.count - 1)
+        await asyncio.gather(*beside)
+
+    async def play(self, files: list[Path]) -> None:
+        for actor in self.actors.values():
+            actor.start()
+        tasks = [asyncio.create_task(self.watch()), asyncio.create_task(self.measure())]
+        slow = [asyncio.create_task(be_slow(self.ports, self.collection)) for _ in range(10)]
+        random_kills = max(0, self.asked.kills - len(SHUFFLER) - len(ANALYZER))
+        moments = [self.random.randrange(self.asked.reports) for _ in range(random_kills)]
+        try:
+            for window, file in enumerate(files):
+                here = range(window * self.bins, (window + 1) * self.bins)
+                await self.play_window(
+                    window, file, [each - here.start for each in moments if each in here]
+                )
+                done, took = sum(self.acknowledged), time.monotonic() - self.began
+                say(
+                    f"window {window}: {done:,} accepted, {sum(self.kills.values())} kills, {took:.0f} s"
+                )
+        finally:
+            self.ended = True
+            for task in [*tasks, *slow]:
+                task.cancel()
+            await asyncio.gather(*tasks, *slow, return_exceptions=True)
+            self.stop()
+
+    def stop(self) -> None:
+        for actor in self.actors.values():
+            if actor.process is not None and actor.process.poll() is None:
+                actor.process.terminate()
+        for actor in self.actors.values():
+            if actor.process is not None:
+                try:
+                    actor.process.wait(30)
+                except subprocess.TimeoutExpired:
+                    actor.process.kill()
+                    actor.process.wait()
+
+    def compare(self) -> tuple[int, int]:
+        """Reports that were acknowledged and not counted, and those that were counted more than once."""
+        analyzer = self.home.open_analyzer()
+        lost = doubled = 0
+        for window, people in enumerate(self.acknowledged):
+            if analyzer.states().get(window) != "published":
+                lost += people
+                self.trouble.append(f"window {window} was not published")
+                continue
+            (tally,) = analyzer.tallies(window)
+            lost += int((tally.counts[:people] == 0).sum())
+            doubled += int((tally.counts > 1).sum())
+            for reason, number in analyzer.count_dropped(window).items():
+                self.rejected[f"dropped: {reason}"] += number
+        entries = analyzer.ledger.entries(self.collection.id.hex())
+        if len(entries) != len(self.acknowledged):
+            self.trouble.append(f"{len(entries)} charges for {len(self.acknowledged)} windows")
+        left = list(self.home.shuffler.rglob("batch*"))
+        if left:
+            self.trouble.append(f"{len(left)} batches were left behind")
+        analyzer.close()
+        return lost, doubled
+
+    def grow(self) -> dict[str, float]:
+        """By how many megabytes a process has grown since it was 10 seconds old, the largest of each kind."""
+        found: dict[str, float] = {}
+        for (name, _), sizes in self.memory.items():
+            start = sizes[0][0]
+            later = [size for moment, size in sizes if moment >= start + 10]
+            if later:
+                found[name] = max(found.get(name, 0.0), max(later) - later[0])
+        return found
+
+    def report(self) -> int:
+        lost, doubled = self.compare()
+        missed = [f"{a.name} at {step}" for a in self.actors.values() for step in a.steps]
+        if missed:
+            self.trouble.append("nobody died at these steps: " + ", ".join(missed))
+        took = time.monotonic() - self.began
+        say(
+            f"\naccepted {sum(self.acknowledged):,}, lost {lost:,}, doubled {doubled:,}, {took:.0f} s"
+        )
+        for reason, number in sorted(self.rejected.items()):
+            say(f"  rejected, {reason}: {number:,}")
+        for what, number in sorted(self.kills.items()):
+            say(f"  killed, {what}: {number}")
+        for what, number in sorted(self.seen.items()):
+            say(f"  health during a full disk or a jump, {what}: {number}")
+        shares = (50, 95, 99, 100)
+        at = np.percentile(self.latencies or [0.0], shares) * 1000
+        percentiles = {
+            f"p{share}": round(float(ms), 1) for share, ms in zip(shares, at, strict=True)
+        }
+        say("  upload, milliseconds: " + ", ".join(f"{k} {v:,}" for k, v in percentiles.items()))
+        self.show_memory()
+        for each in self.trouble:
+            say(f"  TROUBLE: {each}")
+        summary = {
+            "store": self.asked.store,
+            "reports": self.asked.reports,
+            "accepted": sum(self.acknowledged),
+            "rejected": sum(self.rejected.values()),
+            "rejected_by_reason": dict(sorted(self.rejected.items())),
+            "lost": lost,
+            "doubled": doubled,
+            "kills": sum(self.kills.values()),
+            "latency_ms": percentiles,
+            "grown_mb": {name: round(size, 1) for name, size in sorted(self.grow().items())},
+            "seconds": round(took, 1),
+            "trouble": self.trouble,
+        }
+        fine = not (lost or doubled or self.trouble)
+        fine = fine and summary["accepted"] == self.asked.reports
+        say(json.dumps(summary))
+        return 0 if fine else 1
+
+    def show_memory(self) -> None:
+        """Memory over time, in ten columns: the largest of each kind."""
+        width = max(1.0, (time.monotonic() - self.began) / 10)
+        names = sorted({name for name, _ in self.memory})
+        say("  memory in MB, by tenths of the time:")
+        for name in names:
+            cells = []
+            for column in range(10):
+                sizes = [
+                    size
+                    for (kind, _), found in self.memory.items()
+                    if kind == name
+                    for moment, size in found
+                    if column * width <= moment < (column + 1) * width
+                ]
+                cells.append(f"{max(sizes):5.0f}" if sizes else "    -")
+            say(f"    {name:<20} " + " ".join(cells))
+        for name, size in sorted(self.grow().items()):
+            say(f"    {name} grew by at most {size:.1f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--store", choices=("sqlite",), default="sqlite")
+    parser.add_argument("--reports", type=int, default=20_000, help="honest reports")
+    parser.add_argument("--kills", type=int, default=20, help="at least; every named step has one")
+    parser.add_argument("--hostile", type=float, default=0.01, help="hostile clients per report")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    if asked.reports < 1000:
+        parser.error(f"--reports {asked.reports} must be at least 1000")
+    with TemporaryDirectory(prefix="soak-") as name:
+        soak = Soak(asked, Path(name))
+        say(f"sealing {asked.reports:,} reports for {soak.collection.windows.count} windows")
+        files = seal_all(soak.collection, asked.reports, soak.bins, Path(name))
+        soak.began = time.monotonic()
+        try:
+            asyncio.run(soak.play(files))
+        except BaseException as error:
+            soak.trouble.append(f"{type(error).__name__}: {error}")
+            for actor in soak.actors.values():
+                say(f"--- {actor.log.name}\n" + actor.log.read_text()[-3000:])
+            if not isinstance(error, Exception):
+                raise
+        code = soak.report()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
