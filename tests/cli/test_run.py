@@ -169,6 +169,9 @@ class TestAnswers:
             def group_pairs(self, columns):
                 return None
 
+            def reduce(self, reduction):
+                return sdp.engine.Memory().reduce(reduction)
+
         engines = {**sdp.engine.ENGINES, "abacus": Abacus}
         monkeypatch.setattr("shuffledp.engine.files.ENGINES", engines)
         words = ("run", "count", people, "--column", "home", *COMMON, "--engine", "abacus")

@@ -336,3 +336,68 @@ upper = 99
         for engine in ("duckdb", "spark")
     ]
     np.testing.assert_array_equal(*(answer.estimate.value for answer in same))
+
+
+TRIPS = {
+    "who": [1, 2, 1, 3, 1, 2, 1],
+    "km": [4, 9, None, 7, 4, 60, 2],
+    "hours": [0.5, 1.25, 3.0, 2.0, 0.125, -1.0, 7.5],
+    "way": ["bus", "car", "car", "bus", "walk", "walk", "bus"],
+    "day": [3, 1, 2, 1, 5, 2, 4],
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
+def test_rows_become_people_as_on_one_machine(kind, tmp_path):
+    """The same value for the same person and key; slowly with every reduction, filters and groups."""
+    path = write(TRIPS, tmp_path / f"trips.{kind}")
+    ways = sdp.Categories(k=3, names=("bus", "car", "walk"))
+    km, hours = sdp.Integers(lower=0, upper=9), sdp.Reals(lower=0.0, upper=8.0, steps=8)
+    cases = [
+        ("km", km, how, {}) for how in ("sum", "mean", "min", "max", "rows", "one", "last by day")
+    ]
+    cases += [("hours", hours, how, {}) for how in ("sum", "mean", "one")]
+    cases += [("way", ways, how, {}) for how in ("one", "first by day")]
+    cases += [("km", km, None, {"of": "rows", "max_rows": 2})]
+    if kind == "csv":
+        cases = [("hours", hours, "mean", {}), ("km", km, "one", {}), cases[-1]]
+    private = replace(sdp.engine.Filter.read("way != 'walk'"), private=True)
+    for name, domain, how, more in cases:
+        for where, by in ((None, None), (private, None), (None, "way")):
+            if by is not None and (name == "way" or more):
+                continue
+            if kind == "csv" and where is not None:
+                continue
+            named = sdp.engine.People.read("who", reduce=how, **more)
+            column = sdp.open_column(path, name, people=named, where=where)
+            chosen = sdp.engine.Reduce((how or "sum").split()[0])
+            reduction = sdp.engine.Reduction(
+                column=column,
+                how=chosen,
+                domain=domain,
+                policy=sdp.OnInvalid.DROP,
+                key="k",
+                by=by,
+                groups=None if by is None else ways,
+            )
+            here, there = sdp.engine.DuckDB().reduce(reduction), spark.Spark().reduce(reduction)
+            assert there.column.array.to_pylist() == here.column.array.to_pylist(), (name, how, by)
+            assert there.counts.tolist() == here.counts.tolist()
+            assert (there.rows, there.taken) == (here.rows, here.taken)
+            if by is not None:
+                assert there.groups.array.to_pylist() == here.groups.array.to_pylist()
+
+
+def test_what_is_wrong_with_a_row_is_said_without_its_value(tmp_path):
+    path = write({"who": [1, 2], "km": ["far", "3"]}, tmp_path / "bad.csv")
+    column = sdp.open_column(path, "km", people=sdp.engine.People.read("who"))
+    reduction = sdp.engine.Reduction(
+        column=column,
+        how=sdp.engine.Reduce.SUM,
+        domain=sdp.Integers(lower=0, upper=9),
+        policy=sdp.OnInvalid.ERROR,
+        key="k",
+    )
+    with pytest.raises(sdp.DataError, match="column 'km': a value is not an integer") as failed:
+        spark.Spark().reduce(reduction)
+    assert "far" not in str(failed.value)

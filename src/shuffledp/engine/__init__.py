@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from shuffledp.engine.local import Memory, run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
+    from shuffledp.engine.people import MissingPerson, Of, People, Reduce, looks_like_person
+    from shuffledp.engine.reducing import Reduced, Reduction
     from shuffledp.engine.spark import Spark
     from shuffledp.engine.tallies import (
         Collected,
@@ -76,11 +78,17 @@ __all__ = [
     "Headcount",
     "Job",
     "Memory",
+    "MissingPerson",
+    "Of",
     "OnInvalid",
     "Paths",
+    "People",
     "Progress",
     "Randomized",
     "Reading",
+    "Reduce",
+    "Reduced",
+    "Reduction",
     "Released",
     "Report",
     "Rounding",
@@ -93,6 +101,7 @@ __all__ = [
     "find_files",
     "group_values",
     "headcount",
+    "looks_like_person",
     "open_column",
     "randomize_file",
     "read_codes",
@@ -126,6 +135,8 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "local": "Memory run run_counts",
             "messages": "Randomized randomize_file tally_file",
             "output": "Staged explain_unwritable stage",
+            "people": "MissingPerson Of People Reduce looks_like_person",
+            "reducing": "Reduced Reduction",
             "spark": "Spark",
             "tallies": "Collected Form Reading read_tallies read_tally write_tally",
         },

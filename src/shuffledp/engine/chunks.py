@@ -29,6 +29,7 @@ from shuffledp.core.randomizer import (
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Chunk, Column, Pair, read_chunks, thread_count
+from shuffledp.engine.reducing import Reduced, Reduction
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 __all__ = [
@@ -192,6 +193,9 @@ class Engine(Protocol):
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         """Randomize and tally row by row, where a column cannot be grouped; secure words without an rng."""
+
+    def reduce(self, reduction: Reduction) -> Reduced:
+        """Make one value of each person's rows, with the group-by that this engine has."""
 
     def group_pairs(self, columns: tuple[Column, Column]) -> Iterable[Pair] | None:
         """Distinct pairs of values of two columns, and how often each occurs; None: they are read row by row."""

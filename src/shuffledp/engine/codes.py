@@ -321,7 +321,7 @@ class Coder:
         read = _choose_reader(self.domain)(plain, self.domain, self.on_invalid.missing)
         if read.faults is None:
             return Coded(read.values, None, None)
-        self._refuse(plain, read.faults)
+        self.refuse(plain, read.faults)
         # The code of a number out of range is that of the nearest end already.
         codes, others = read.values, self.on_invalid.choose(read.faults, Action.OTHER)
         if others.any():
@@ -329,7 +329,8 @@ class Coder:
         left_out = self.on_invalid.choose(read.faults, Action.DROP)
         return Coded(codes, ~left_out if left_out.any() else None, read.faults)
 
-    def _refuse(self, array: Any, faults: Faults) -> None:
+    def refuse(self, array: Any, faults: Faults) -> None:
+        """Raise `PositionError` for the first of these faults that the policy does not allow."""
         refused = self.on_invalid.choose(faults, Action.ERROR)
         if not refused.any():
             return

@@ -10,7 +10,7 @@ fast where there is only a column to decode.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
 from os import cpu_count
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import (
@@ -31,6 +31,7 @@ from shuffledp.engine.formats import (
     find_files,
     open_arrow,
 )
+from shuffledp.engine.people import People
 from shuffledp.engine.values import measure_moments, spell_out
 
 if TYPE_CHECKING:
@@ -46,8 +47,12 @@ __all__ = [
     "group_pairs",
     "group_values",
     "literal",
+    "name_column",
     "open_column",
+    "read_arrays",
     "read_chunks",
+    "read_table",
+    "stream_batches",
     "take_column",
     "thread_count",
 ]
@@ -72,6 +77,12 @@ class Column:
     """Whom the question is about; an array in memory holds only their values."""
     moments: str | None = None
     """Dates are read as these, days or seconds since 1970-01-01; None: as their type says."""
+    people: People | None = None
+    """Whom its rows are about, until `engine.reducing` has made one value of each person's rows."""
+    reduced: bool = False
+    """Whether an engine made it of people's rows."""
+    beside: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The other columns that this needs, by name, as Arrow arrays; of files they are read with it."""
 
     def measure(self, array: Any) -> Any:
         """Some of its values, with dates as numbers if that is wanted."""
@@ -80,8 +91,15 @@ class Column:
     @property
     def rows(self) -> int | None:
         """How many rows, if that is known without reading them."""
+        if self.reducible:
+            return None
         counts = self._list_sizes(lambda file: file.rows if self.where is None else None)
         return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def reducible(self) -> bool:
+        """Whether its rows are still to become people: `engine.reducing` does that, and nothing else reads them."""
+        return self.people is not None or (self.where is not None and self.where.private)
 
     @property
     def rows_guess(self) -> int | None:
@@ -134,13 +152,19 @@ class Column:
 
 
 def open_column(
-    paths: Paths, column: str | None = None, *, where: Filter | str | None = None
+    paths: Paths,
+    column: str | None = None,
+    *,
+    where: Filter | str | None = None,
+    people: People | None = None,
+    also: Sequence[str] = (),
 ) -> Column:
     """Find the files and the column; the name may be left out if there is only one column.
 
     Without a name, a `.txt` has one value per line: no header, no delimiter, no quotes. With one, it is read as CSV.
     A path with a scheme (`s3://...`) is taken as it is: only the Spark engine reads it. `where` says whose
-    rows are taken: `"distance > 1000"`, see `Filter`.
+    rows are taken: `"distance > 1000"`, see `Filter`. `people` says whom they are about, and `also` names columns
+    that are needed beside this one while rows become people.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -157,9 +181,17 @@ def open_column(
     if column is None:
         raise ParameterError("column", column, "must be named: the files are not on this machine")
     chosen = None if where is None else Filter.read(where)
-    for name in () if chosen is None else chosen.columns:
+    for name in _list_beside(chosen, people, also):
         _find_column(files, name)
-    return Column(name=column, files=files, where=chosen)
+    return Column(name=column, files=files, where=chosen, people=people)
+
+
+def _list_beside(
+    where: Filter | None, people: People | None, also: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns that a filter needs, those that name people, and others."""
+    filtered = () if where is None else where.columns
+    return tuple(dict.fromkeys((*filtered, *(() if people is None else people.columns), *also)))
 
 
 def _name_lines(files: tuple[DataFile, ...]) -> str | None:
@@ -224,7 +256,12 @@ def _name_columns(data: Any) -> Any:
 
 
 def take_column(
-    data: Any, column: str | None = None, *, where: Filter | str | None = None
+    data: Any,
+    column: str | None = None,
+    *,
+    where: Filter | str | None = None,
+    people: People | None = None,
+    also: Sequence[str] = (),
 ) -> Column:
     """A column in memory: values, or a table and the name of one of its columns.
 
@@ -251,13 +288,19 @@ def take_column(
     own = getattr(data, "name", None)
     name = column if column is not None else own if isinstance(own, str) else "values"
     array = _as_arrow(data)
-    if where is None:
-        return Column(name=name, array=array)
-    chosen, known = Filter.read(where), (name,) if names is None else tuple(map(str, names))
-    for each in chosen.columns:
+    chosen = None if where is None else Filter.read(where)
+    known = (name,) if names is None else tuple(map(str, names))
+    for each in _list_beside(chosen, people, also):
         _choose(known, "the table", each)
-    kept = chosen.choose(lambda each: array if each == name else _as_arrow(table[named[each]]))
-    return Column(name=name, array=array.take(np.flatnonzero(kept)), where=chosen)
+    beside = {
+        each: array if each == name else _as_arrow(table[named[each]])
+        for each in _list_beside(chosen, people, also)
+    }
+    found = Column(name=name, array=array, where=chosen, people=people, beside=beside)
+    if chosen is None or found.reducible:
+        return found
+    kept = np.flatnonzero(chosen.choose(beside.__getitem__))
+    return replace(found, array=array.take(kept), beside={})
 
 
 def _as_arrow(values: Any) -> Any:
@@ -330,6 +373,7 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     >>> [chunk.array.to_pylist() for chunk in read_chunks(take_column(["cat", "dog", "cat"]))]
     [['cat', 'dog', 'cat']]
     """
+    _require_people(column)
     if column.array is not None:
         for row in range(0, len(column.array), _ROWS):
             yield Chunk(column.measure(column.array.slice(row, _ROWS)), None, row, row)
@@ -339,7 +383,7 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
     for file in column.files:
         in_file = 0
         with explain_unreadable(file.path):
-            for arrays in _read_arrays(file, needed, threads):
+            for arrays in read_arrays(file, needed, threads):
                 array, kept = arrays[column.name], None
                 if where is not None:
                     kept = np.flatnonzero(where.choose(arrays.__getitem__))
@@ -350,7 +394,15 @@ def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
                 in_file += len(array)
 
 
-def _read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterator[dict[str, Any]]:
+def _require_people(column: Column) -> None:
+    """Refuse rows where people are wanted: a promise to people must never be kept for rows."""
+    if column.reducible:
+        raise MismatchError(
+            f"column {column.name!r} has rows: engine.reducing makes people of them"
+        )
+
+
+def read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterator[dict[str, Any]]:
     """The columns of a file by their names, some rows at a time."""
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
@@ -360,13 +412,19 @@ def _read_arrays(file: DataFile, names: list[str], threads: int | None) -> Itera
         return
     with (
         connect(threads) as connection,
-        _stream_batches(_select(connection, file, *names)) as batches,
+        stream_batches(_select(connection, file, *names)) as batches,
     ):
         for batch in batches:
             yield {name: batch.column(place) for place, name in enumerate(names)}
 
 
-def _stream_batches(relation: "duckdb.DuckDBPyRelation") -> Any:
+def stream_batches(relation: "duckdb.DuckDBPyRelation") -> Any:
+    """The rows of a relation as a reader of Arrow batches.
+
+    >>> with connect() as connection, stream_batches(connection.sql("select 7")) as batches:
+    ...     [batch.num_rows for batch in batches]
+    [1]
+    """
     # The streaming reader was called fetch_record_batch before DuckDB 1.4.
     stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
     return stream(_ROWS)
@@ -413,6 +471,7 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
     >>> [(values.to_pylist(), times.to_pylist()) for values, times in group_values(take_column([7, 8, 7]))]
     [(['7', '8'], [2, 1])]
     """
+    _require_people(column)
     if column.array is not None:
         counted = column.array.value_counts()
         yield column.measure(counted.field(0)), counted.field(1)
@@ -437,6 +496,7 @@ def group_pairs(
     >>> group_pairs((take_column([7, 8]), take_column(["cat", "dog"])))
     """
     first, second = columns
+    _require_people(first)
     if first.array is not None or second.array is not None or first.where is not None:
         return None
     same = [file.path for file in first.files] == [file.path for file in second.files]
@@ -457,7 +517,7 @@ def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[A
         with explain_unreadable(file.path), connect(threads) as connection:
             found = _select(connection, file, *(column.name for column in columns))
             try:
-                with _stream_batches(found.select(*chosen).aggregate(keys)) as stream:
+                with stream_batches(found.select(*chosen).aggregate(keys)) as stream:
                     for batch in stream:
                         values = (
                             column.measure(batch.column(place))
@@ -499,7 +559,7 @@ def _select(
     elif file.format is Format.JSONL:
         found = connection.sql(f"from {_read_json(file, own or names)}")
     else:
-        found, own = connection.sql(f"from {_read_table(file)}"), [*file.columns]
+        found, own = connection.sql(f"from {read_table(file)}"), [*file.columns]
     texts = (f"#{own.index(name) + 1}" if name in own else _tell(file, name) for name in names)
     chosen = [duckdb.SQLExpression(text) for text in texts]
     return found.select(chosen[0].alias(_VALUE), *chosen[1:])
@@ -511,7 +571,17 @@ def _tell(file: DataFile, name: str) -> str:
     return "null::varchar" if told is None else _quote(told)
 
 
-def _read_table(file: DataFile) -> str:
+def name_column(name: str) -> str:
+    """The name of a column, as SQL.
+
+    >>> name_column('the "air" time')
+    '"the ""air"" time"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def read_table(file: DataFile) -> str:
+    """How DuckDB reads a file of text or Parquet, as SQL."""
     if file.format in (Format.CSV, Format.LINES):
         return _read_csv(file)
     # The folders are ours to read: DuckDB would make columns of them, and guess types.

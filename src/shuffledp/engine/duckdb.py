@@ -12,6 +12,7 @@ from shuffledp.engine.columns import Column, Pair, group_pairs, thread_count
 from shuffledp.engine.formats import Format
 from shuffledp.engine.groups import count_by_chunk, count_by_query
 from shuffledp.engine.local import tally_chunks
+from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 
 __all__ = ["DuckDB"]
 
@@ -46,6 +47,9 @@ class DuckDB:
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         return tally_chunks(job, protocol, rng, self.threads)
+
+    def reduce(self, reduction: Reduction) -> Reduced:
+        return reduce_here(reduction, self.threads)
 
     def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
         return group_pairs(columns, self.threads)

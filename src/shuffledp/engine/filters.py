@@ -233,6 +233,8 @@ class Filter:
     """How a missing value may be spelt, besides an empty text."""
     public: bool = False
     """Whether it was declared that everybody may know who is taken, so that their exact number tells nothing."""
+    private: bool = False
+    """Whether everybody stays, and whoever is not taken counts as nothing: then nobody learns their number."""
 
     @classmethod
     def read(
@@ -268,7 +270,7 @@ class Filter:
         >>> Filter.read("vote = 'Y'").expose()
         "n is the exact number of people with vote = 'Y': no noise protects who they are"
         """
-        if self.public:
+        if self.public or self.private:
             return None
         return f"n is the exact number of people with {self.text}: no noise protects who they are"
 

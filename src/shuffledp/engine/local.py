@@ -41,6 +41,7 @@ from shuffledp.engine.groups import (
     deal_codes,
     tally_counts,
 )
+from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 from shuffledp.numerics.entropy import SecureWords
 
 __all__ = [
@@ -201,6 +202,9 @@ class Memory:
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         return tally_chunks(job, protocol, rng, self.threads)
+
+    def reduce(self, reduction: Reduction) -> Reduced:
+        return reduce_here(reduction, self.threads)
 
     def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
         return group_pairs(columns, self.threads)

@@ -58,6 +58,8 @@ from shuffledp.engine.columns import Column, Pair
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import LINE, DataFile, Format
 from shuffledp.engine.groups import add_groups
+from shuffledp.engine.local import Memory
+from shuffledp.engine.reducing import Dialect, Reduced, Reduction, Rows, list_whole
 from shuffledp.numerics.entropy import RunKey, SeededWords
 
 if TYPE_CHECKING:
@@ -92,10 +94,14 @@ class Spark:
     threads: ClassVar[None] = None
 
     def headcount(self, job: Job) -> Headcount:
+        if job.column.reduced:  # people, who are on the driver already
+            return _HERE.headcount(job)
         cells = self._run(job, _Work(coder=job.coder))
         return Headcount(n=cells[_USERS], rows=cells[_READ], invalid=_count_invalid(cells))
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        if job.column.reduced:
+            return _HERE.counts(job, rounding)
         if not isinstance(job.coder.domain, Reals):
             return add_groups(job, self._group(job), _refuse)
         work = _Work(coder=job.coder, group=True)
@@ -109,6 +115,8 @@ class Spark:
         return CodeCounts(counts=counts, rows=cells[_READ], invalid=_count_invalid(cells))
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        if job.column.reduced:
+            return _HERE.tally(job, protocol, rng)
         tapes = Tapes.of(protocol.randomizer, rng)
         work = _Work(
             coder=job.coder,
@@ -131,8 +139,32 @@ class Spark:
             (table,) = _watch(job, spark, lambda: [groups.toArrow()])
         return [(table.column(0), table.column(1).combine_chunks())]
 
-    def group_pairs(self, columns: tuple[Column, Column]) -> list[Pair]:
+    def reduce(self, reduction: Reduction) -> Reduced:
+        """Spark's workers read the rows, and Spark groups them; one value for each person comes to the driver."""
+        column, names = reduction.column, reduction.names
+        spark = self._open(column)
+        with _explain_errors(column):
+            plain = replace(column, where=None, people=None, moments=None)
+            frame = _make_frame(spark, plain, *names[1:])
+            work = _RowReader(reduction, list_whole(column))
+            if reduction.people is None:
+                raise UnsupportedError(
+                    "Spark has no private filter of rows: name the person, or use another engine"
+                )
+            view = f"shuffledp_{uuid4().hex}"
+            _map(frame, work.__call__, _write_rows_schema(reduction)).createOrReplaceTempView(view)
+            try:
+                found = spark.sql(reduction.write_query(_DIALECT, view)).toArrow()
+            finally:
+                spark.catalog.dropTempView(view)
+        if found.num_rows == 0:
+            raise DataError(f"column {column.name!r} has no rows")
+        return reduction.finish(found)
+
+    def group_pairs(self, columns: tuple[Column, Column]) -> list[Pair] | None:
         first, second = columns
+        if first.reduced:
+            return None
         spark = self._open(first)
         if first.where is not None:
             raise UnsupportedError("Spark does not filter questions by group: use another engine")
@@ -157,6 +189,47 @@ class Spark:
             raise DataError(f"column {column.name!r}: {min(errors)}")
         found = {cell: _wrap(low + (high << 32)) for cell, low, high, _ in rows}
         return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
+
+
+_HERE = Memory()
+_DIALECT = Dialect(
+    coin=lambda text: f"cast(conv(substr(md5({text}), 1, 15), 16, 10) as bigint)",
+    huge="decimal(38, 0)",
+    ranks=lambda first, end: f"explode(sequence({first}, {end} - 1))",
+    text="string",
+    once="",
+    struct=lambda names: "named_struct(" + ", ".join(f"'{name}', {name}" for name in names) + ")",
+)
+_TOLD = "[rows: {} :rows]"
+_SAID = re.compile(r"\[rows: (.*?) :rows\]")
+
+
+@dataclass(frozen=True, slots=True)
+class _RowReader:
+    """Lets a worker read rows as `engine.reducing` does on one machine."""
+
+    reduction: Reduction
+    whole: tuple[bool, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            arrays = dict(zip(self.reduction.names, batch.columns, strict=True))
+            try:
+                yield self.reduction.read(Rows(arrays, None, 0), self.whole)
+            except PositionError as error:  # without the value: workers write logs
+                raise RuntimeError(_TOLD.format(f"a value {error.complaint}")) from None
+            except ShuffledpError as error:
+                raise RuntimeError(_TOLD.format(error)) from None
+
+
+def _write_rows_schema(reduction: Reduction) -> str:
+    whole = list_whole(reduction.column)
+    names = [f"p{place} {'long' if each else 'string'}" for place, each in enumerate(whole)]
+    names.append(f"v {'string' if reduction.kind == 'text' else 'long'}")
+    names += ["g long"] if reduction.groups is not None else []
+    ordered = reduction.people is not None and reduction.people.order is not None
+    names += ["o0 long", "o1 double", "o2 string"] if ordered else []
+    return ", ".join([*names, "ok boolean"])
 
 
 def _refuse(job: Job, error: DataError) -> NoReturn:
@@ -300,6 +373,9 @@ def _explain_errors(column: Column) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
         kind = condition or type(error).__name__
+        told = _SAID.search(str(error))
+        if told is not None:
+            raise DataError(f"column {column.name!r}: {told.group(1)}") from None
         _explain_workers(str(error))
         named = column.files[0].path + (" and others" if len(column.files) > 1 else "")
         raise DataError(f"Spark cannot read {column.name!r} of {named}: {kind}") from error

@@ -1,0 +1,257 @@
+"""Whom a row is about, and what becomes of the rows of one person.
+
+A row is not a person: with ten visits in a file, a promise about one visit is ten times weaker for the visitor.
+`People` names the column that says whom a row is about. `engine.reducing` then makes one value of each person's rows.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.domain import Bits, Integers, Reals
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.task import Task, say_of
+from shuffledp.core.validate import whole
+
+__all__ = ["MissingPerson", "Of", "People", "Reduce", "looks_like_person"]
+
+
+class Reduce(Enum):
+    """What becomes of the values in one person's rows."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MIN = "min"
+    MAX = "max"
+    ANY = "any"
+    """Yes, if one of the rows says yes."""
+    ALL = "all"
+    """Yes, if there are rows and all of them say yes."""
+    ROWS = "rows"
+    """How many rows there are."""
+    FIRST = "first"
+    """The value of the row that comes first by another column."""
+    LAST = "last"
+    ONE = "one"
+    """The value of one row, chosen at random."""
+
+
+class Of(Enum):
+    """What an answer is about."""
+
+    PEOPLE = "people"
+    """Each person counts once, with the value that their rows are reduced to."""
+    ROWS = "rows"
+    """Each row counts, at most `max_rows` of a person."""
+
+
+class MissingPerson(Enum):
+    """What to do with a row that does not say whom it is about."""
+
+    ERROR = "error"
+    DROP = "drop"
+    """Leave the row out."""
+    OWN = "own"
+    """Take the row to be a person of its own."""
+
+
+_CHOICES = (Reduce.ONE, Reduce.FIRST, Reduce.LAST)
+_OF_BITS = (Reduce.ANY, Reduce.ALL, *_CHOICES)
+_OF_NUMBERS = (Reduce.MEAN, Reduce.SUM, Reduce.MIN, Reduce.MAX, Reduce.ROWS, *_CHOICES)
+_ADDED = (Reduce.SUM, Reduce.MEAN, *_OF_NUMBERS[2:])
+_OF_INTEGERS = (*_CHOICES, Reduce.SUM, Reduce.MIN, Reduce.MAX, Reduce.ROWS)
+"""What the rows of a person may become; the first is the default."""
+_LOOKS = re.compile(
+    r"(^|_)(id|uid|uuid|guid|ssn|email|e_mail|user|username|person|people|patient|customer|client|member|subscriber|"
+    r"account|passport|phone|imei|msisdn)($|_)"
+)
+
+
+def looks_like_person(names: Sequence[str]) -> list[str]:
+    """The columns whose names look as if they said who somebody is; values are not looked at.
+
+    >>> looks_like_person(["user_id", "distance", "customerId", "width", "E-Mail"])
+    ['user_id', 'customerId', 'E-Mail']
+    """
+    return [name for name in names if _LOOKS.search(_split_words(name))]
+
+
+def _split_words(name: str) -> str:
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[^a-z0-9]+", "_", parted.lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """Whom a row is about, and what becomes of somebody's rows.
+
+    >>> visitors = People.read("visitor", reduce="last by day")
+    >>> visitors.person, visitors.reduce.value, visitors.order
+    (('visitor',), 'last', 'day')
+    >>> People.read("visitor", of="rows")
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: of='rows' needs max_rows: how many rows of a person count at most, from public knowledge
+    """
+
+    person: tuple[str, ...]
+    """The columns that name the person."""
+    reduce: Reduce | None = None
+    """None: what is usual for the question."""
+    order: str | None = None
+    """The column that `first` and `last` are by."""
+    of: Of = Of.PEOPLE
+    max_rows: int | None = None
+    """The most rows of a person that count; of more, so many at random."""
+    missing: MissingPerson = MissingPerson.ERROR
+
+    def __post_init__(self) -> None:
+        if not self.person or not all(self.person):
+            raise ParameterError("person", self.person, "must name a column")
+        if len(set(self.person)) < len(self.person):
+            raise ParameterError("person", ",".join(self.person), "names a column twice")
+        if (self.order is not None) != (self.reduce in (Reduce.FIRST, Reduce.LAST)):
+            kinds = "first and last are by another column: reduce='last by day'"
+            raise ParameterError(
+                "reduce", _spell(self.reduce, self.order), f"must be clear: {kinds}"
+            )
+        if self.of is Of.ROWS and self.max_rows is None:
+            raise UnsupportedError(
+                "of='rows' needs max_rows: how many rows of a person count at most, from public knowledge"
+            )
+        if self.of is Of.ROWS and self.reduce is not None:
+            raise UnsupportedError(
+                "reduce is for answers about people: of='rows' takes rows as they are"
+            )
+        if self.max_rows is not None:
+            if self.of is not Of.ROWS:
+                raise UnsupportedError("max_rows is for answers about rows: of='rows'")
+            whole("max_rows", self.max_rows, at_least=1)
+
+    @classmethod
+    def read(
+        cls,
+        person: "People | Sequence[str] | str | None",
+        *,
+        reduce: str | None = None,
+        of: str | None = None,
+        max_rows: int | None = None,
+        missing_person: str | None = None,
+    ) -> "People | None":
+        """Read what a question, a survey or a command says; None if no person is named.
+
+        >>> People.read(None) is None
+        True
+        >>> People.read(None, reduce="sum")
+        Traceback (most recent call last):
+        shuffledp.core.errors.UnsupportedError: reduce needs person: the column that says whom a row is about
+        """
+        given = {"reduce": reduce, "of": of, "max_rows": max_rows, "missing_person": missing_person}
+        said = [name for name, value in given.items() if value is not None]
+        if isinstance(person, People):
+            if said:
+                raise UnsupportedError(f"{said[0]} is said by person already")
+            return person
+        if person is None:
+            if said:
+                raise UnsupportedError(
+                    f"{said[0]} needs person: the column that says whom a row is about"
+                )
+            return None
+        name, _, order = (reduce or "").partition(" by ")
+        return cls(
+            person=(person,) if isinstance(person, str) else tuple(person),
+            reduce=None if reduce is None else _find(Reduce, "reduce", name.strip(), reduce),
+            order=order.strip() or None,
+            of=Of.PEOPLE if of is None else _find(Of, "of", of),
+            max_rows=max_rows,
+            missing=MissingPerson.ERROR
+            if missing_person is None
+            else _find(MissingPerson, "missing_person", missing_person),
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs besides those of the question."""
+        return (*self.person, *(() if self.order is None else (self.order,)))
+
+    def choose(self, task: Task) -> Reduce:
+        """What the rows become for a question.
+
+        >>> from shuffledp.tasks import Count, Mean
+        >>> People.read("visitor").choose(Mean.declare({"lower": 0, "upper": 9}).task)
+        <Reduce.MEAN: 'mean'>
+        >>> People.read("visitor", reduce="sum").choose(Count.declare({}).task)
+        Traceback (most recent call last):
+        shuffledp.core.errors.ParameterError: reduce='sum' must be one of any, all, one, first, last for a count
+        """
+        allowed = _list_reductions(task)
+        if self.reduce is None:
+            return allowed[0]
+        if self.reduce not in allowed:
+            listed = ", ".join(each.value for each in allowed)
+            raise ParameterError(
+                "reduce", self.reduce.value, f"must be one of {listed} for {say_of(task.name)}"
+            )
+        return self.reduce
+
+    def tell(self, how: Reduce) -> str:
+        """What became of the rows, for readers of the answer.
+
+        >>> print(People.read("visitor").tell(Reduce.SUM))
+        A person is a value of visitor, and counts once, with the sum of their rows.
+        """
+        named = " and ".join(self.person)
+        extra = {
+            MissingPerson.ERROR: "",
+            MissingPerson.DROP: " Rows that name nobody were left out.",
+            MissingPerson.OWN: " Each row that names nobody was taken to be a person of its own.",
+        }[self.missing]
+        if self.of is Of.ROWS:
+            return (
+                f"A person is a value of {named}. The answer is about rows, at most {self.max_rows:,} of a person; of "
+                f"more, {self.max_rows:,} at random.{extra}"
+            )
+        return f"A person is a value of {named}, and counts once, with {_WORDS[how].format(self.order)}.{extra}"
+
+
+_WORDS = {
+    Reduce.SUM: "the sum of their rows",
+    Reduce.MEAN: "the mean of their rows",
+    Reduce.MIN: "the smallest value of their rows",
+    Reduce.MAX: "the largest value of their rows",
+    Reduce.ANY: "yes if any of their rows says yes",
+    Reduce.ALL: "yes if all of their rows say yes",
+    Reduce.ROWS: "the number of their rows",
+    Reduce.FIRST: "the row that is first by {}",
+    Reduce.LAST: "the row that is last by {}",
+    Reduce.ONE: "one of their rows, chosen at random",
+}
+
+
+def _list_reductions(task: Task) -> tuple[Reduce, ...]:
+    """What a person's rows may become for this question, by what its values are."""
+    if isinstance(task.domain, Bits) and task.yes_or_no:
+        return _OF_BITS
+    if not isinstance(task.domain, Bits | Integers | Reals | Cells | Bins):
+        return _CHOICES
+    if isinstance(task.domain, Integers) and task.bins:
+        return _OF_INTEGERS
+    return _ADDED if task.adds and not task.average else _OF_NUMBERS
+
+
+def _spell(reduce: Reduce | None, order: str | None) -> str:
+    return (reduce.value if reduce is not None else "") + (f" by {order}" if order else "")
+
+
+_Kind = TypeVar("_Kind", bound=Enum)
+
+
+def _find(kind: type[_Kind], name: str, value: str, said: str | None = None) -> _Kind:
+    known = {str(each.value): each for each in kind}
+    if value not in known:
+        listed = ", ".join(known)
+        raise ParameterError(name, value if said is None else said, f"must be one of {listed}")
+    return known[value]

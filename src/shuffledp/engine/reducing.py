@@ -1,0 +1,661 @@
+# ruff: noqa: S608  (the queries hold names of our own, and names of columns in quotes)
+"""Rows become people: the one place where that happens, before anything else sees values.
+
+The database's own group-by makes one value of each person's rows, and everything after it (codes, protocols, tallies)
+knows people only. Three rules make it private:
+
+- A person's value is a function of that person's own rows and of coins of their own. A choice hashes the key of the
+  run, the person, and the rank of the row by its content among that person's rows: one person's rows never move
+  another's.
+- Sums are sums of integers, so that the order in which an engine adds them up changes nothing. Real numbers are written
+  as fixed-point numbers, in units of 2^-42 of the larger declared end; rows beyond 1,024 times that end count as that.
+- Everybody stays. Who has no row that is valid and that a private filter takes has no value: a null, which counts as
+  nothing and does not change n.
+
+How many rows there are, or were cut, is not covered by any promise: it is for the operator alone.
+"""
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shuffledp.core.arrays import Bools
+from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.errors import DataError, PositionError, UnsupportedError, show_value
+from shuffledp.core.randomizer import WordSource
+from shuffledp.engine.codes import Action, Coder, OnInvalid
+from shuffledp.engine.columns import (
+    Column,
+    connect,
+    name_column,
+    read_arrays,
+    read_table,
+    stream_batches,
+)
+from shuffledp.engine.formats import DataFile, Format, explain_unreadable
+from shuffledp.engine.people import MissingPerson, Of, People, Reduce
+from shuffledp.engine.values import (
+    BEYOND,
+    NAN,
+    OUT_OF_RANGE,
+    as_numpy,
+    find_missing,
+    flatten,
+    is_text,
+    mark,
+    read_integers,
+    read_numbers,
+)
+from shuffledp.numerics.entropy import SeededWords
+
+__all__ = [
+    "DUCKDB",
+    "Dialect",
+    "Reduced",
+    "Reduction",
+    "Rows",
+    "list_whole",
+    "make_run_key",
+    "read_rows",
+    "reduce_here",
+]
+
+_ROWS = 1 << 17  # in a batch
+_POINT = 52  # binary digits of a fixed-point number
+_BEYOND = 10  # binary digits of what may lie beyond the larger end
+_NOBODY = "\x00row "  # what begins the name of a row that names nobody; no text of a file begins so
+
+
+class Dialect(NamedTuple):
+    """How a database spells what the others spell differently."""
+
+    coin: Callable[[str], str]
+    """Sixty bits from a text, as an integer."""
+    huge: str
+    """A type of integers to which 2^40 sixty-bit numbers can be added up."""
+    ranks: Callable[[str, str], str]
+    """A row for each integer from the first on, the second excluded."""
+    text: str
+    once: str
+    """What makes it compute a part of a query once: rows that are streamed cannot be read again."""
+    struct: Callable[[tuple[str, ...]], str]
+
+
+DUCKDB = Dialect(
+    coin=lambda text: f"('0x' || substr(md5({text}), 1, 15))::bigint",
+    huge="hugeint",
+    ranks=lambda first, end: f"unnest(range({first}, {end}))",
+    text="varchar",
+    once="materialized",
+    struct=lambda names: "{" + ", ".join(f"'{name}': {name}" for name in names) + "}",
+)
+
+
+def make_run_key(rng: WordSource | None) -> str:
+    """The key of a run, as hexadecimal digits: fresh and secret, or from the seed.
+
+    >>> make_run_key(SeededWords(1)) == make_run_key(SeededWords(1)) != make_run_key(None)
+    True
+    """
+    if isinstance(rng, SeededWords):
+        return hashlib.sha256(f"shuffledp people {rng.seed}".encode()).hexdigest()[:32]
+    return os.urandom(16).hex()
+
+
+class Rows(NamedTuple):
+    """Some rows: their columns by name, as Arrow arrays, and where they stand."""
+
+    arrays: Mapping[str, Any]
+    file: str | None
+    """None for columns in memory."""
+    row: int
+    """The number of the first one in its file."""
+
+
+def read_rows(column: Column, names: Sequence[str], threads: int | None = None) -> Iterator[Rows]:
+    """The rows of a column with these columns beside it, all of them: filters are not applied.
+
+    >>> from shuffledp.engine import take_column
+    >>> taken = take_column({"who": [1, 1], "legs": [4, 2]}, "legs", people=People.read("who"))
+    >>> [(rows.arrays["who"].to_pylist(), rows.row) for rows in read_rows(taken, ["who", "legs"])]
+    [(['1', '1'], 0)]
+    """
+    if column.array is not None:
+        known = {**column.beside, column.name: column.array}
+        for row in range(0, len(column.array), _ROWS):
+            yield Rows({name: known[name].slice(row, _ROWS) for name in names}, None, row)
+        return
+    for file in column.files:
+        row = 0
+        with explain_unreadable(file.path):
+            for arrays in read_arrays(file, [*names], threads):
+                yield Rows(arrays, file.path, row)
+                row += len(arrays[names[0]])
+
+
+class Reduced(NamedTuple):
+    """One value for each person, in the order of their names, and what only the operator may know."""
+
+    column: Column
+    """The values; null for somebody who has none."""
+    groups: Column | None
+    """Of the same people; None unless they were asked for."""
+    rows: int
+    """How many rows were read: not covered by the promise."""
+    taken: int
+    """How many of them counted: valid, taken by the filter, and not beyond `max_rows`."""
+    counts: Any
+    """How many rows of each person count."""
+
+    def tell(self) -> str:
+        """What the operator may know, and nobody else."""
+        return f"For you alone (exact, so not private): {self.rows:,} rows were read, and {self.taken:,} of them count."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """What becomes of the rows of a column: all that an engine must know.
+
+    >>> from shuffledp.engine import take_column
+    >>> table = {"who": ["a", "b", "a"], "km": [3, 5, 4]}
+    >>> column = take_column(table, "km", people=People.read("who"))
+    >>> how = Reduction(column=column, how=Reduce.SUM, domain=Integers(lower=0, upper=9), policy=OnInvalid.ERROR, key="")
+    >>> reduce_here(how).column.array.to_pylist()
+    [7, 5]
+    """
+
+    column: Column
+    how: Reduce
+    domain: Domain
+    """Of the values in the rows; its ends bound the values of people, or of rows if the answer is about rows."""
+    policy: OnInvalid
+    key: str
+    """The key of the run: see `make_run_key`."""
+    by: str | None = None
+    """The column of groups, if there is one."""
+    groups: Domain | None = None
+
+    def __post_init__(self) -> None:
+        if not self.column.reducible:
+            raise UnsupportedError(
+                "a column without a person or a private filter has people already"
+            )
+
+    @property
+    def people(self) -> People | None:
+        """Who is who; None: every row is a person, and a private filter says who counts."""
+        return self.column.people
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        where, people = self.column.where, self.people
+        more = (
+            *(() if people is None else people.columns),
+            *(() if where is None else where.columns),
+            *(() if self.by is None else (self.by,)),
+        )
+        return tuple(dict.fromkeys((self.column.name, *more)))
+
+    @property
+    def kind(self) -> str:
+        """How the values are written: as codes, whole numbers, fixed-point numbers or text."""
+        if self.how is Reduce.ROWS:
+            return "none"
+        if self.how in (Reduce.ANY, Reduce.ALL) or isinstance(self.domain, Bits | Categories):
+            return "codes"
+        if isinstance(self.domain, Integers) and self.how is not Reduce.MEAN:
+            return "whole"
+        return "point" if isinstance(self.domain, Integers | Reals | Cells | Bins) else "text"
+
+    @property
+    def of_rows(self) -> int | None:
+        """The most rows of a person that count, if the answer is about rows."""
+        return (
+            self.people.max_rows if self.people is not None and self.people.of is Of.ROWS else None
+        )
+
+    @property
+    def unit(self) -> float:
+        """What a fixed-point number counts."""
+        assert isinstance(self.domain, Integers | Reals | Cells | Bins)
+        end = max(abs(float(self.domain.lower)), abs(float(self.domain.upper)))
+        return math.ldexp(1.0, math.frexp(end)[1] + _BEYOND - _POINT)
+
+    @property
+    def width(self) -> int:
+        """How many columns name a person."""
+        return 0 if self.people is None else len(self.people.person)
+
+    def read(self, rows: Rows, whole: tuple[bool, ...]) -> Any:
+        """Some rows as an Arrow batch: person, value, group, order, and whether the row counts.
+
+        `whole` says which of the columns that name a person hold integers by their type.
+        """
+        import pyarrow as pa
+
+        try:
+            taken = self._choose(rows)
+            values, valid = self._read_values(rows.arrays[self.column.name])
+            if self.groups is not None and self.by is not None:
+                groups = Coder.for_part(self.groups, self.policy).codes(
+                    flatten(rows.arrays[self.by])
+                )
+                valid = valid & groups.valid
+        except PositionError as error:
+            raise _place(error, rows) from None
+        columns, kept = self._name_people(rows, whole)
+        columns["v"] = values
+        if self.groups is not None:
+            columns["g"] = pa.array(groups.codes.astype(np.int64))
+        if self.people is not None and self.people.order is not None:
+            columns |= self._read_order(rows.arrays[self.people.order])
+        where = self.column.where
+        if where is not None and not where.private:
+            kept, taken = kept & taken, np.ones_like(taken)
+        columns["ok"] = pa.array(valid & taken)
+        batch = pa.RecordBatch.from_pydict(columns)
+        return batch if kept.all() else batch.filter(pa.array(kept))
+
+    def _choose(self, rows: Rows) -> Bools:
+        where = self.column.where
+        size = len(rows.arrays[self.column.name])
+        return (
+            np.ones(size, dtype=np.bool_)
+            if where is None
+            else where.choose(rows.arrays.__getitem__)
+        )
+
+    def _read_values(self, array: Any) -> tuple[Any, Bools]:
+        """The values as integers, or as texts, and which of them are valid."""
+        import pyarrow as pa
+
+        plain = flatten(self.column.measure(array))
+        if self.kind == "none":
+            return pa.array(np.zeros(len(plain), np.int64)), np.ones(len(plain), dtype=np.bool_)
+        if self.kind in ("codes", "text"):
+            coded = Coder.for_part(self.domain, self.policy).codes(plain)
+            if self.kind == "text":
+                return plain.cast(pa.string()), coded.valid
+            return pa.array(coded.codes.astype(np.int64)), coded.valid
+        whole = self.kind == "whole"
+        missing = self.policy.missing
+        found = read_integers(plain, "integers", missing) if whole else read_numbers(plain, missing)
+        values, faults = found
+        if not whole and np.isnan(values).any():
+            faults = mark(faults, np.isnan(values), NAN)
+        valid = np.ones(len(plain), dtype=np.bool_)
+        if faults is not None:
+            Coder(domain=self.domain, on_invalid=self.policy).refuse(
+                plain, np.where(faults == OUT_OF_RANGE, 0, faults).astype(np.uint8)
+            )
+            valid = ~self.policy.choose(faults, Action.DROP)
+        return pa.array(self._write_numbers(values, whole=whole)), valid
+
+    def _write_numbers(self, values: Any, *, whole: bool) -> Any:
+        lower, upper = self.domain.lower, self.domain.upper  # type: ignore[attr-defined]
+        if whole:
+            if values.dtype == np.uint64:
+                values = np.minimum(values, np.uint64(BEYOND))
+            ends = (-BEYOND, BEYOND) if self.of_rows is None else (lower, upper)
+            return np.clip(values.astype(np.int64, copy=False), *ends)
+        most = math.ldexp(self.unit, _POINT)
+        low, high = (-most, most) if self.of_rows is None else (lower, upper)
+        limited = np.clip(np.nan_to_num(values, nan=0.0, posinf=most, neginf=-most), low, high)
+        return np.rint(limited / self.unit).astype(np.int64)
+
+    def _name_people(self, rows: Rows, whole: tuple[bool, ...]) -> tuple[dict[str, Any], Bools]:
+        """The columns that name the person, and which rows are kept."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        size = len(rows.arrays[self.column.name])
+        kept = np.ones(size, dtype=np.bool_)
+        people = self.people
+        if people is None:
+            return {}, kept
+        gone, columns = np.zeros(size, dtype=np.bool_), {}
+        for place, name in enumerate(people.person):
+            array = flatten(rows.arrays[name])
+            gone |= find_missing(array, self.policy.missing)
+            if whole[place]:
+                columns[f"p{place}"] = array.cast(pa.int64())
+            else:
+                text = array.cast(pa.string())
+                columns[f"p{place}"] = (
+                    pc.utf8_trim_whitespace(text) if is_text(array.type) else text
+                )
+        if not gone.any():
+            return columns, kept
+        if people.missing is MissingPerson.ERROR:
+            first = int(np.argmax(gone)) + rows.row
+            where = f"row {first + 1} of {rows.file}" if rows.file else f"position {first}"
+            raise DataError(
+                f"{where} names no person ({' and '.join(people.person)}); to go on: missing_person drop, or own "
+                "to take such a row to be a person of its own"
+            )
+        if people.missing is MissingPerson.DROP:
+            return columns, ~gone
+        own = pa.array([f"{_NOBODY}{rows.file or ''} {rows.row + place}" for place in range(size)])
+        for name in columns:
+            columns[name] = pc.if_else(pa.array(gone), own, columns[name])
+        return columns, kept
+
+    def _read_order(self, array: Any) -> dict[str, Any]:
+        """What the rows are ordered by: numbers before texts, and what is missing never first nor last."""
+        import pyarrow as pa
+
+        plain = flatten(array)
+        gone = find_missing(plain, self.policy.missing)
+        text = is_text(plain.type)
+        numbers, faults = read_numbers(plain, self.policy.missing)
+        read = np.ones(len(plain), np.bool_) if faults is None else faults == 0
+        read &= ~np.isnan(numbers)
+        first = self.how is Reduce.FIRST
+        rank = np.where(gone, 2 if first else -1, np.where(read, 0, 1)).astype(np.int64)
+        said = plain.cast(pa.string()).fill_null("") if text else pa.array([""] * len(plain))
+        spelt = pa.array(np.where(read | gone, "", said.to_numpy(zero_copy_only=False)).astype(str))
+        return {
+            "o0": pa.array(rank),
+            "o1": pa.array(np.where(read & ~gone, numbers, 0.0)),
+            "o2": spelt,
+        }
+
+    def write_query(self, dialect: Dialect = DUCKDB, rows: str = "rows_read") -> str:
+        """The query that makes one row of each person's: person, value, group, and how many rows count."""
+        keys = ", ".join(f"p{place}" for place in range(self.width))
+        group = ", g" if self.groups is not None else ""
+        if self.of_rows is not None:
+            return self._write_cut(dialect, rows, keys, group)
+        if self.how in (Reduce.FIRST, Reduce.LAST):
+            names = ("o0", "o1", "o2", "v", *(("g",) if group else ()))
+            best = "min" if self.how is Reduce.FIRST else "max"
+            inner = (
+                f"select {keys}, {best}({dialect.struct(names)}) filter (where ok) as chosen, "
+                f"count(*) filter (where ok) as c, count(*) as m from {rows} group by {keys}"
+            )
+            chosen = "chosen.v as v" + (", chosen.g as g" if group else "")
+            return f"select {keys}, {chosen}, c, m from ({inner}) order by {keys}"
+        if self.how is Reduce.ONE or group:
+            return self._write_choice(dialect, rows, keys, group)
+        return (
+            f"select {keys}, {self._add_up(dialect)} as v, count(*) filter (where ok) as c, count(*) as m "
+            f"from {rows} group by {keys} order by {keys}"
+        )
+
+    def _add_up(self, dialect: Dialect, times: str = "") -> str:
+        added = f"sum(cast(v as {dialect.huge}){times}) filter (where ok)"
+        if self.kind == "point":
+            added = f"cast({added} as double)"
+        else:
+            added = f"cast(least(greatest({added}, {-BEYOND}), {BEYOND}) as bigint)"
+        return {
+            Reduce.SUM: added,
+            Reduce.MEAN: added,
+            Reduce.MIN: "min(v) filter (where ok)",
+            Reduce.MAX: "max(v) filter (where ok)",
+            Reduce.ANY: "max(v) filter (where ok)",
+            Reduce.ALL: "min(v) filter (where ok)",
+            Reduce.ROWS: f"sum({times.removeprefix(' * ') or '1'}) filter (where ok)",
+        }[self.how]
+
+    def _toss(self, dialect: Dialect, rank: str | None = None) -> str:
+        """A coin of sixty bits: of the person, or of the row with this rank among the person's."""
+        person = " || chr(31) || ".join(
+            f"cast(p{place} as {dialect.text})" for place in range(self.width)
+        )
+        ranked = "" if rank is None else f" || chr(31) || cast({rank} as {dialect.text})"
+        return dialect.coin(f"'{self.key}' || chr(31) || {person}{ranked}")
+
+    def _rank(self, dialect: Dialect, rows: str, keys: str, group: str) -> str:
+        """The different rows of each person by content: how many, and how many rows there are up to them."""
+        return (
+            f"content as (select {keys}, v{group}, ok, count(*) as m from {rows} group by {keys}, v{group}, ok), "
+            f"ranked as {dialect.once} (select *, sum(case when ok then m else 0 end) over "
+            f"(partition by {keys} order by v{group}, ok rows between unbounded preceding and current row) as upto, "
+            f"sum(case when ok then m else 0 end) over (partition by {keys}) as total, "
+            f"sum(m) over (partition by {keys}) as rows_read, "
+            f"row_number() over (partition by {keys} order by v{group}, ok) as place from content)"
+        )
+
+    def _write_choice(self, dialect: Dialect, rows: str, keys: str, group: str) -> str:
+        """One row at random; with groups, the group of that row beside the value of all rows."""
+        ranked = self._rank(dialect, rows, keys, group)
+        coin = f"mod({self._toss(dialect)}, greatest(total, 1))"
+        chosen = (
+            f"chosen as (select {keys}, case when total > 0 then v end as v"
+            f"{', case when total > 0 then g end as g' if group else ''}, total as c, rows_read as m from "
+            f"(select *, {coin} as coin from ranked) where "
+            "(ok and coin >= upto - m and coin < upto) or (total = 0 and place = 1))"
+        )
+        if self.how is Reduce.ONE:
+            return (
+                f"with {ranked}, {chosen} select {keys}, v{group}, cast(c as bigint) as c, cast(m as bigint) as m "
+                f"from chosen order by {keys}"
+            )
+        added = f"added as (select {keys}, {self._add_up(dialect, ' * m')} as total_v from ranked group by {keys})"
+        return (
+            f"with {ranked}, {chosen}, {added} select {keys}, total_v as v, g, cast(c as bigint) as c, "
+            f"cast(m as bigint) as m from chosen join added using ({keys}) order by {keys}"
+        )
+
+    def _write_cut(self, dialect: Dialect, rows: str, keys: str, group: str) -> str:
+        """What at most so many rows of a person add up to; of more, so many at random."""
+        most = self.of_rows
+        exploded = (
+            f"exploded as (select {keys}, v, {dialect.ranks('upto - m', 'upto')} as place_of_row from "
+            f"(select {keys}, v, cast(upto as bigint) as upto, cast(m as bigint) as m from ranked "
+            f"where ok and total > {most}))"
+        )
+        tossed = (
+            f"tossed as (select *, {self._toss(dialect, 'place_of_row')} as coin from exploded)"
+        )
+        drawn = (
+            f"drawn as (select {keys}, v, row_number() over (partition by {keys} order by coin, place_of_row) as turn "
+            "from tossed)"
+        )
+        kept = (
+            f"kept as (select {keys}, v, m, 0 as left_out from ranked where ok and total <= {most} union all "
+            f"select {keys}, v, 1, 0 from drawn where turn <= {most} union all "
+            f"select {keys}, 0, 0, m from ranked where not ok union all "
+            f"select {keys}, 0, 0, 1 from drawn where turn > {most})"
+        )
+        kind = "double" if self.kind == "point" else "bigint"
+        added = f"cast(sum(cast(v as {dialect.huge}) * m) as {kind})"
+        return (
+            f"with {self._rank(dialect, rows, keys, group)}, {exploded}, {tossed}, {drawn}, {kept} select {keys}, {added} as v, "
+            f"cast(sum(m) as bigint) as c, cast(sum(m + left_out) as bigint) as m from kept group by {keys} "
+            f"order by {keys}"
+        )
+
+    def finish(self, table: Any) -> Reduced:
+        """What the query found, as columns of people."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        counts, read = (as_numpy(table.column(name).combine_chunks()) for name in ("c", "m"))
+        values = table.column("v").combine_chunks()
+        groups = None
+        if self.groups is not None and self.by is not None:
+            codes = table.column("g").combine_chunks()
+            groups = Column(name=self.by, array=_name_codes(self.groups, codes), reduced=True)
+        if self.kind == "point":
+            numbers = as_numpy(values.cast(pa.float64()).fill_null(0.0)) * self.unit
+            if self.how is Reduce.MEAN:
+                numbers = numbers / np.maximum(counts, 1)
+            values = pa.array(numbers, mask=None if self.of_rows is not None else counts == 0)
+        elif self.how is Reduce.ROWS or self.of_rows is not None:
+            values = values.cast(pa.int64()).fill_null(0)
+        else:
+            values = pc.if_else(pa.array(counts > 0), values, pa.scalar(None, values.type))
+            values = _name_codes(self.domain, values) if self.kind == "codes" else values
+        column = Column(name=self.column.name, array=values, reduced=True)
+        return Reduced(column, groups, int(read.sum()), int(counts.sum()), counts)
+
+
+def _name_codes(domain: Domain, codes: Any) -> Any:
+    """The values that codes stand for: names, or the codes themselves; nulls stay."""
+    import pyarrow as pa
+
+    if isinstance(domain, Categories) and domain.names is not None:
+        return pa.array(domain.names, pa.string()).take(codes)
+    if isinstance(domain, Bits):
+        return codes.cast(pa.bool_())
+    return codes
+
+
+def _place(error: PositionError, rows: Rows) -> DataError:
+    if rows.file is None:
+        return error.move(rows.row)
+    place = f"row {error.position + rows.row + 1} of {rows.file}"
+    return DataError(f"value {show_value(error.value)} in {place} {error.complaint}")
+
+
+def list_whole(column: Column) -> tuple[bool, ...]:
+    """Which of the columns that name a person hold integers, by their type in every file."""
+    people = column.people
+    if people is None or people.missing is MissingPerson.OWN:
+        return (False,) * (0 if people is None else len(people.person))
+    found = []
+    for name in people.person:
+        if column.array is not None:
+            array = column.array if name == column.name else column.beside[name]
+            kinds = {str(array.type)}
+        else:
+            kinds = {file.type_of(name) if name in file.columns else "" for file in column.files}
+        found.append(all(kind.startswith(("int", "uint8", "uint16", "uint32")) for kind in kinds))
+    return tuple(found)
+
+
+def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
+    """Make people of rows on this machine, by DuckDB's group-by.
+
+    Typed columns of Parquet files never leave DuckDB until they are people. All others are read by Python, as the
+    declared domain says.
+    """
+    import pyarrow as pa
+
+    whole = list_whole(reduction.column)
+    direct = _select_files(reduction, whole)
+    if direct is not None:
+        with connect(threads) as connection:
+            found = _fetch(connection, reduction.write_query(rows=f"({direct})"))
+        if _is_clean(reduction, found):
+            return reduction.finish(found)
+    batches = _make_batches(reduction, whole, threads)
+    if reduction.people is None:
+        return _mask_rows(reduction, list(batches))
+    first = next(batches, None)
+    if first is None:
+        raise DataError(f"column {reduction.column.name!r} has no rows")
+    with connect(threads) as connection:
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+        connection.register("rows_read", reader)
+        return reduction.finish(_fetch(connection, reduction.write_query()))
+
+
+def _fetch(connection: Any, query: str) -> Any:
+    import pyarrow as pa
+
+    with stream_batches(connection.sql(query)) as found:
+        return pa.Table.from_batches(list(found), found.schema)
+
+
+_WHOLE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
+_ADDED = (Reduce.SUM, Reduce.MEAN, Reduce.MIN, Reduce.MAX, Reduce.ROWS)
+
+
+def _select_files(reduction: Reduction, whole: tuple[bool, ...]) -> str | None:
+    """The rows of Parquet files as SQL, if their types say what the values are; None: they must be read."""
+    column, people = reduction.column, reduction.people
+    kinds = {file.type_of(column.name) for file in column.files if column.name in file.columns}
+    typed = all(
+        file.format is Format.PARQUET
+        and not file.remote
+        and {column.name, *reduction.names} <= set(file.columns)
+        for file in column.files
+    )
+    if people is None or not column.files or not typed or not all(whole):
+        return None
+    if column.where is not None or reduction.by is not None or column.moments is not None:
+        return None
+    if reduction.how not in _ADDED or reduction.of_rows is not None:
+        return None
+    if any(map(_is_number, reduction.policy.missing)):
+        return None
+    fractions = set() if reduction.kind == "whole" else {"float", "double"}
+    if reduction.kind != "none" and not kinds <= _WHOLE | fractions:
+        return None
+    return " union all ".join(_select_file(reduction, people.person, file) for file in column.files)
+
+
+def _select_file(reduction: Reduction, person: tuple[str, ...], file: DataFile) -> str:
+    value = name_column(reduction.column.name)
+    kind = file.type_of(reduction.column.name)
+    valid = f"{value} is not null"
+    if kind in ("float", "double"):
+        valid += f" and not isnan({value})"
+    if reduction.kind == "none":
+        written, valid = "0::bigint", "true"
+    elif reduction.kind == "whole":
+        written = f"least(greatest({value}, {-BEYOND}), {BEYOND})::bigint"
+        written = written if kind == "int64" else f"{value}::bigint"
+    else:
+        unit, most = reduction.unit, math.ldexp(reduction.unit, _POINT)
+        limited = f"least(greatest({value}::double, {-most!r}::double), {most!r}::double)"
+        written = f"round_even({limited} / {unit!r}::double, 0)::bigint"
+    people = ", ".join(f"{name_column(name)}::bigint as p{i}" for i, name in enumerate(person))
+    written = f"case when {valid} then {written} else 0 end" if valid != "true" else written
+    return f"select {people}, {written} as v, {valid} as ok from {read_table(file)}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _is_clean(reduction: Reduction, found: Any) -> bool:
+    """Whether nothing was found that must be refused, with its row: a missing value, or a row of nobody."""
+    if found.num_rows == 0:
+        return False
+    if any(found.column(f"p{place}").null_count for place in range(reduction.width)):
+        return False
+    rows, counted = (int(as_numpy(found.column(name).combine_chunks()).sum()) for name in "mc")
+    policy = reduction.policy
+    return rows == counted or (policy.null is Action.DROP and policy.nan is Action.DROP)
+
+
+def _make_batches(
+    reduction: Reduction, whole: tuple[bool, ...], threads: int | None
+) -> Iterator[Any]:
+    for rows in read_rows(reduction.column, reduction.names, threads):
+        yield reduction.read(rows, whole)
+
+
+def _mask_rows(reduction: Reduction, batches: list[Any]) -> Reduced:
+    """Every row is a person; whoever is not taken has no value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not batches:
+        raise DataError(f"column {reduction.column.name!r} has no rows")
+    table = pa.Table.from_batches(batches)
+    ok = table.column("ok").combine_chunks()
+    nothing = pa.scalar(None, table.schema.field("v").type)
+    counts = pa.array(as_numpy(ok).astype(np.int64))
+    columns = {"v": pc.if_else(ok, table.column("v").combine_chunks(), nothing)}
+    if "g" in table.column_names:
+        columns["g"] = pc.if_else(
+            ok, table.column("g").combine_chunks(), pa.scalar(None, pa.int64())
+        )
+    ones = pa.array(np.ones(len(counts), np.int64))
+    return reduction.finish(pa.table({**columns, "c": counts, "m": ones}))
