@@ -1,0 +1,279 @@
+r"""Privacy of reports among messages that a server adds: discrete Laplace numbers of them, cut at L.
+
+One person's message moves from one bin to another. Each bin has a number of dummies of its own (`numerics.cut_laplace`), so
+one number goes up by one and another one down: two *moves*. In a count the two numbers have a fixed total: one move. A
+move changes probabilities by a factor of at most e^a, but for the end of mass f that nothing else reaches. With C moves,
+each up by r_u = e^a with mass u, down by r_d = e^-a with mass d, and out of reach with mass f,
+
+    D_R = 1 - (1 - f)^C + sum_j binom(C, j) u^j d^(C - j) (1 - R / (r_u^j r_d^(C - j)))_+
+
+is the divergence at R = e^epsilon, exactly (r_u, r_d are the largest ratios of the table that is sampled). At
+epsilon = C a only the first part is left. It holds whatever everybody else does: nobody else's honesty is counted on.
+
+**With a floor**: the message is k-ary randomized response, p for the truth and q for each other category. Tell the
+attacker whether it is one of the two categories that differ, which happens with probability p + q under both. Then
+
+    delta(epsilon) = (p - E q) D_R,   E = e^epsilon,   R = (E p - q) / (p - E q)   (0 if p <= E q).
+
+**Several questions** are several messages: their curves are composed. If all have the same law and no floor, that is the
+formula above with all their moves. **One random question** has the largest of the curves.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from shuffledp.accounting.base import invert
+from shuffledp.accounting.compose import compose_delta
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.validate import fraction_of_one, non_negative, positive, whole
+from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
+from shuffledp.numerics.rounding import (
+    exp_lower,
+    exp_upper,
+    float_above,
+    float_below,
+    log_lower,
+    log_upper,
+)
+
+__all__ = ["AmongDummies", "Moved", "bound_delta", "calibrate_noise"]
+
+_BITS = 320  # of fractions that are rounded up
+_EDGES = 0.1  # of delta, for the ends, where the rest is for the sum of losses
+_CLOSE = 5e-3
+_BELOW = 1 - 1e-12  # so that what is rounded up again is not too much
+_LARGEST = 30.0  # epsilons beyond are as good as this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What one report changes in the tally of a question.
+
+    >>> Moved(moves=2).floor, round(Moved(moves=2, p=Fraction(3, 4), q=Fraction(1, 12)).floor, 4)
+    (inf, 2.1972)
+    """
+
+    moves: int
+    """Numbers that change by one: 2, or 1 in a count."""
+    p: Fraction = Fraction(1)
+    """Of k-ary randomized response; 1 and 0: there is no floor."""
+    q: Fraction = Fraction(0)
+    weight: float = 1.0
+    """Of the question, among several."""
+
+    def __post_init__(self) -> None:
+        whole("moves", self.moves, at_least=1, at_most=2)
+        positive("weight", self.weight)
+        if not 0 <= self.q < self.p <= 1:
+            raise ParameterError("q", self.q, "must be >= 0 and below p <= 1")
+
+    @property
+    def floor(self) -> float:
+        """What is left without a shuffler, rounded up."""
+        return log_upper(self.p / self.q) if self.q else math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmongDummies:
+    """The privacy curve of `moves` moves among numbers of dummies of one law: a `Profile`.
+
+    >>> bins = AmongDummies(noise=CutLaplace(rate=0.5, most=36), moves=2)
+    >>> f"{bins.delta(1.0):.3e}", round(bins.delta(0.5), 4)
+    ('7.460e-09', 0.1525)
+    """
+
+    noise: CutLaplace
+    moves: int
+    p: Fraction = Fraction(1)
+    q: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.q and self.moves > 2:
+            raise ParameterError("moves", self.moves, "must be 1 or 2 with a floor")
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+        growth = exp_lower(min(non_negative("epsilon", epsilon), _LARGEST))
+        left = self.p - growth * self.q
+        if left <= 0:
+            return 0.0
+        divergence = self.diverge((growth * self.p - self.q) / left)
+        return min(1.0, float_above(left * divergence))
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        if self.delta(self.pure) <= delta:
+            return min(self.pure, invert(self.delta, delta))
+        return invert(self.delta, delta)
+
+    @property
+    def pure(self) -> float:
+        """The epsilon from which on only the ends are left, rounded up."""
+        losses = Fraction(self.noise.rate) * self.moves
+        if not self.q:
+            return float_above(losses)
+        ratio = exp_upper(min(losses, Fraction(_LARGEST)))
+        return log_upper((ratio * self.p + self.q) / (self.p + ratio * self.q))
+
+    def diverge(self, ratio: Fraction) -> Fraction:
+        """At least D_R, for R = ratio >= 1."""
+        up, down, ends, above, below = _split_law(self.noise)
+        moves = self.moves
+        total = 1 - (1 - ends) ** moves if moves <= 2 else min(Fraction(1), moves * ends)
+        for j in range(moves, -1, -1):
+            reach = _power(above, j) * _power(below, moves - j)
+            if reach <= ratio:
+                break
+            mass = math.comb(moves, j) * _power(up, j) * _power(down, moves - j)
+            total += _above(mass * (1 - ratio / reach))
+        return min(Fraction(1), total)
+
+
+@lru_cache(maxsize=256)
+def _split_law(noise: CutLaplace) -> tuple[Fraction, ...]:
+    """u, d, f, and the largest ratios r_u and r_d; masses and ratios are exact."""
+    shares, most, words = noise.shares, noise.most, 1 << 2 * noise.word_bits
+    upwards = range(most, 2 * most)
+    downwards = range(most)
+    return (
+        Fraction(sum(shares[z] for z in upwards), words),
+        Fraction(sum(shares[z] for z in downwards), words),
+        noise.edge,
+        max(Fraction(shares[z], shares[z + 1]) for z in upwards),
+        max(Fraction(shares[z], shares[z + 1]) for z in downwards),
+    )
+
+
+def _above(x: Fraction) -> Fraction:
+    """At least x, with few digits."""
+    return Fraction(-((-x.numerator << _BITS) // x.denominator), 1 << _BITS)
+
+
+@lru_cache(maxsize=4096)
+def _power(x: Fraction, times: int) -> Fraction:
+    """At least x^times."""
+    if times < 2:
+        return x**times
+    half = _power(x, times // 2)
+    return _above(half * half * (x if times % 2 else 1))
+
+
+def bound_delta(
+    parts: Sequence[Moved],
+    noises: Sequence[CutLaplace],
+    *,
+    epsilon: float,
+    near: float,
+    times: int = 1,
+) -> float:
+    """At least the delta, at this epsilon, of a report with all these messages, `times` times with noise of its own.
+
+    >>> both, law = [Moved(moves=2), Moved(moves=1)], CutLaplace(rate=1 / 3, most=56)
+    >>> f"{bound_delta(both, [law, law], epsilon=1.0, near=1e-8):.2e}"
+    '3.87e-09'
+    """
+    whole("times", times, at_least=1)
+    curves = [
+        AmongDummies(noise=noise, moves=part.moves, p=part.p, q=part.q)
+        for part, noise in zip(parts, noises, strict=True)
+    ]
+    if len(set(noises)) == 1 and not any(part.q for part in parts):
+        moves = times * sum(part.moves for part in parts)
+        return AmongDummies(noise=noises[0], moves=moves).delta(epsilon)
+    rounds = times * len(curves)
+    if rounds == 1:
+        return curves[0].delta(epsilon)
+    found = compose_delta(curves * times, epsilon=epsilon, near=near)
+    if times * sum(Fraction(curve.pure) for curve in curves) <= Fraction(epsilon):
+        ends = times * sum((Fraction(curve.delta(curve.pure)) for curve in curves), Fraction(0))
+        found = min(found, float_above(ends))
+    return found
+
+
+def calibrate_noise(
+    parts: Sequence[Moved], *, epsilon: float, delta: float, times: int = 1
+) -> tuple[CutLaplace, ...]:
+    """The laws of the dummies of each question that keep the promise with the smallest errors, nearly.
+
+    Questions of equal weight have the same rate where there is no floor: a count needs half as much as bins.
+
+    >>> [(law.rate, law.most) for law in calibrate_noise([Moved(moves=2)], epsilon=1.0, delta=1e-8)]
+    [(0.5, 36)]
+    >>> [(law.rate, law.most) for law in calibrate_noise([Moved(moves=1)], epsilon=1.0, delta=1e-8)]
+    [(1.0, 18)]
+    """
+    positive("epsilon", epsilon)
+    fraction_of_one("delta", delta)
+    whole("times", times, at_least=1)
+    for part in parts:
+        if part.floor <= epsilon:
+            raise UnsupportedError(
+                f"a local epsilon of {part.floor:.6g} keeps epsilon={epsilon!r} without any dummies"
+            )
+    plain = _scale_noise(parts, epsilon, delta / (times * len(parts)), times, 1.0)
+    if times * sum(part.moves for part in parts) <= 3:
+        return plain  # the largest loss is likely: nothing is gained
+    share = delta * _EDGES / (times * len(parts))
+
+    def fits(factor: float) -> tuple[CutLaplace, ...] | None:
+        tried = _scale_noise(parts, epsilon, share, times, factor)
+        found = bound_delta(parts, tried, epsilon=epsilon, near=delta, times=times)
+        return tried if found <= delta else None
+
+    best, low, high = plain, 1.0, 2.0
+    while (found := fits(high)) is not None:
+        best, low, high = found, high, 2 * high
+    while high / low > 1 + _CLOSE:
+        middle = math.sqrt(low * high)
+        found = fits(middle)
+        best, low, high = (best, low, middle) if found is None else (found, middle, high)
+    return best
+
+
+def _scale_noise(
+    parts: Sequence[Moved], epsilon: float, edge: float, times: int, factor: float
+) -> tuple[CutLaplace, ...]:
+    """Laws with `factor` times the epsilon that plain composition allows each, and ends of at most `edge` in delta."""
+    weights = [Fraction(part.weight) * part.moves for part in parts]
+    whole_of_it = sum(weights, Fraction(0)) * times
+    laws = [
+        _find_law(part, Fraction(epsilon) * Fraction(factor) * weight / whole_of_it, edge)
+        for part, weight in zip(parts, weights, strict=True)
+    ]
+    # Equal rates have equal ends: then all moves are alike, and their sum is known exactly.
+    longest = {law.rate: max(each.most for each in laws if each.rate == law.rate) for law in laws}
+    return tuple(replace(law, most=longest[law.rate]) for law in laws)
+
+
+def _find_law(part: Moved, epsilon: Fraction, edge: float) -> CutLaplace:
+    growth = exp_lower(min(epsilon, Fraction(_LARGEST)))
+    left = part.p - growth * part.q
+    if left <= 0:
+        raise UnsupportedError("the floor alone keeps the promise")
+    if part.q:
+        rate = log_lower((growth * part.p - part.q) / left) / part.moves * _BELOW
+    else:
+        rate = float_below(epsilon / part.moves)
+    if not rate > 0:
+        raise UnsupportedError(f"epsilon={float(epsilon):.3g} for a question is too small")
+    wanted = edge / float(left) / part.moves
+    most = max(
+        1, math.ceil(math.log(max(-math.expm1(-rate) / (1 + math.exp(-rate)) / wanted, 1.0)) / rate)
+    )
+    if most > MOST_STEPS:
+        raise UnsupportedError(
+            f"epsilon={float(epsilon):.3g} for a question needs more than {MOST_STEPS:,} dummies for a bin"
+        )
+
+    def good(length: int) -> bool:
+        ends = CutLaplace(rate=rate, most=length).edge
+        return left * (1 - (1 - ends) ** part.moves) <= edge
+
+    while not good(most):
+        most += 1
+    while most > 1 and good(most - 1):
+        most -= 1
+    return CutLaplace(rate=rate, most=most)
