@@ -17,13 +17,13 @@ from itertools import accumulate
 
 import numpy as np
 
-from shuffledp.core.arrays import Counts, Words
+from shuffledp.core.arrays import Counts, Floats, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower, exp_upper
 
-__all__ = ["MOST_STEPS", "CutLaplace"]
+__all__ = ["MOST_STEPS", "CutLaplace", "CutLaplaceSum"]
 
 MOST_STEPS = 1 << 16
 """The largest L: beyond it a server would add too many messages anyway."""
@@ -75,11 +75,6 @@ class CutLaplace:
         words = 1 << 2 * self.word_bits
         return {z: Fraction(share, words) for z, share in enumerate(self.shares, start=-self.most)}
 
-    def masses(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-        """The law as floats, each the nearest to its exact value: Pr[Z = -most], ..., Pr[Z = most]."""
-        words = 1 << 2 * self.word_bits
-        return np.array([share / words for share in self.shares])
-
     def read(self, words: Words) -> Counts:
         """The draws that words[n, 2] make.
 
@@ -98,6 +93,67 @@ class CutLaplace:
         array([ 1, -5, -5,  1,  4, -3])
         """
         return self.read(source.words(2 * count, self.word_bits).reshape(count, 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutLaplaceSum:
+    """The sum of `times` independent draws: what so many servers add to a bin, less its mean.
+
+    >>> both = CutLaplaceSum(noise=CutLaplace(rate=0.5, most=36), times=2)
+    >>> round(both.variance**0.5, 2), both.at_least(np.array([0.0, 9.0, 200.0])).round(4)
+    (3.96, array([0.5649, 0.0215, 0.    ]))
+    """
+
+    noise: CutLaplace
+    times: int = 2
+
+    @property
+    def variance(self) -> float:
+        return float(self.times * self.noise.variance)
+
+    @property
+    def most(self) -> int:
+        """The largest sum."""
+        return self.times * self.noise.most
+
+    @property
+    def masses(self) -> Floats:
+        """At least Pr[S = -most], ..., Pr[S = most], each within a part in 10^12."""
+        return _add_up(self.noise, self.times)
+
+    def at_least(self, x: Floats) -> Floats:
+        """At least Pr[S >= x], within a part in 10^11 of it."""
+        tails = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0) * _ROUNDED
+        found: Floats = tails[np.clip(np.ceil(x) + self.most, 0, 2 * self.most + 1).astype(np.intp)]
+        return np.minimum(found, 1.0)
+
+    def log_moments(self, s: Floats) -> Floats:
+        """At least ln E[e^(s S)], for any s; infinite where it overflows."""
+        one = _add_up(self.noise, 1)
+        z = np.arange(-self.noise.most, self.noise.most + 1)
+        flat = np.abs(np.asarray(s, dtype=np.float64)).ravel()
+        top = flat * self.noise.most  # the largest exponent, taken out
+        sums = np.exp(np.multiply.outer(flat, z) - top[:, None]) @ one
+        found: Floats = (self.times * (np.log(sums) + top) * _ROUNDED + 1e-13 * self.times).reshape(
+            np.shape(s)
+        )
+        return found
+
+
+_ROUNDED = 1 + 1e-11
+
+
+@lru_cache(maxsize=64)
+def _add_up(noise: CutLaplace, times: int) -> Floats:
+    words = 1 << 2 * noise.word_bits
+    one = np.array([share / words for share in noise.shares])
+    total = one
+    for _ in range(times - 1):
+        total = np.convolve(total, one)
+    # Each of the terms of a sum is off by some units, and all are positive.
+    rounded: Floats = total * (1 + 4e-16 * (len(one) + 4) * times)
+    rounded.setflags(write=False)
+    return rounded
 
 
 @lru_cache(maxsize=64)

@@ -26,9 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
+from shuffledp.numerics.cut_laplace import CutLaplaceSum
 from shuffledp.numerics.trees import LevelWeights
 
 __all__ = [
+    "AddedNoise",
     "BoundedNoise",
     "DummyNoise",
     "GeometricNoise",
@@ -169,6 +171,47 @@ class GeometricNoise:
     def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
         twice = 2 * self.variance
         return _over_nodes(lambda u: -np.log1p(-twice * np.sinh(u / 2) ** 2), t, weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedNoise:
+    """What servers add to every node, less its mean: sums of discrete Laplace numbers cut at L.
+
+    E exp(u Z) = (1 + g(u) + g(-u)) / (1 + 2 g(0)), g(u) the geometric series of x = exp(u - rate) up to x^L; the table
+    that is sampled differs by less than a rounding error.
+    """
+
+    noise: CutLaplaceSum
+    exact: ClassVar[bool] = True
+    spare: ClassVar[float] = 0.0
+
+    @property
+    def variance(self) -> float:
+        return self.noise.variance
+
+    @property
+    def limit(self) -> float:
+        return self.noise.noise.rate * (1 - 1e-3)
+
+    def largest(self, weights: LevelWeights) -> Floats:
+        return _largest_weight(weights)
+
+    def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
+        return self.log_transform(1j * t, weights).real
+
+    def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
+        total = 1 + 2 * self._series(np.zeros(1))
+        times = self.noise.times
+
+        def log_one(u: Transform) -> Transform:
+            return np.asarray(times * np.log((1 + self._series(u) + self._series(-u)) / total))
+
+        return _over_nodes(log_one, t, weights)
+
+    def _series(self, u: Transform) -> Transform:
+        own = self.noise.noise
+        x = np.exp(u - own.rate)
+        return np.asarray(x * (1 - x**own.most) / (1 - x))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

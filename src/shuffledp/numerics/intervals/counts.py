@@ -5,6 +5,7 @@ and extra messages, m of them, each with probability r:
 
     N = Bin(c, p) + Bin(n - c, q) + Bin(m, r) + ...
 
+Besides, servers may have added S, of a known and symmetric law: then each tail is the mean of tails of N - S, over S.
 The law depends on c alone and grows with it, so the interval holds every c for which the observed N is not in a
 tail of probability (1 - level) / 2: it covers at least its level at any n and any c.
 
@@ -36,7 +37,7 @@ be right within 8 u (four units in the last place, more than it documents), sums
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -44,6 +45,7 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
+from shuffledp.numerics.cut_laplace import CutLaplaceSum
 from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["SupportLaw", "TwoBinomialsError"]
@@ -53,6 +55,7 @@ _CUT = 40.0  # terms of the sum below e^-40 are cut
 _FIXED_ERROR = 1e-11  # what goes around the circle, sizes, sums: see above
 _BLOCK = 4096  # tails at a time
 _SWEEPS = 6  # of Newton's method; bisection follows
+_UNLIKELY = 1e-5  # of a tail: what servers add so rarely is counted as if it were always too much
 _FINENESS = 0.002  # of a standard error: how much wider than needed an interval may be
 
 
@@ -78,6 +81,8 @@ class SupportLaw:
     p: float
     q: float
     extra: tuple[tuple[int, float], ...] = ()
+    added: CutLaplaceSum | None = None
+    """What servers add, less its mean."""
 
     @property
     def messages(self) -> int:
@@ -90,6 +95,7 @@ class SupportLaw:
 
     def variance(self, c: Floats) -> Floats:
         extra = sum(m * r * (1 - r) for m, r in self.extra)
+        extra += 0.0 if self.added is None else self.added.variance
         own, other = self.p * (1 - self.p), self.q * (1 - self.q)
         variance: Floats = c * own + (self.n - c) * other + extra
         return variance
@@ -97,10 +103,12 @@ class SupportLaw:
     def mirror(self) -> "SupportLaw":
         """The law of messages - N, a function of n - c."""
         extra = tuple((m, 1 - r) for m, r in self.extra)
-        return SupportLaw(n=self.n, p=1 - self.q, q=1 - self.p, extra=extra)
+        return SupportLaw(n=self.n, p=1 - self.q, q=1 - self.p, extra=extra, added=self.added)
 
     def at_least(self, x: Floats, c: Floats, tail: float) -> Floats:
         """At least Pr[N >= x], and close to it if that is near `tail`; x and c are arrays of one shape."""
+        if self.added is not None:
+            return self._mix(self.added, x, c, tail)
         if tail < _SMALL:
             return self._chernoff(x, c)
         found = np.empty(len(x))
@@ -116,6 +124,21 @@ class SupportLaw:
             for which in np.array_split(together, len(together) // _BLOCK + 1):
                 found[which] = self._fourier(x[which], c[which], circle)
         return np.minimum(found, 1.0)
+
+    def _mix(self, added: CutLaplaceSum, x: Floats, c: Floats, tail: float) -> Floats:
+        """The mean of the tails of N - s over all s that servers may have added."""
+        if self.p == 1 and self.q == 0 and not self.extra:
+            return added.at_least(x - c)
+        reach = added.most
+        rare = added.at_least(np.arange(reach + 1.0)) <= _UNLIKELY * tail / 2
+        kept = int(np.argmax(rare)) if rare.any() else reach + 1  # |s| < kept, and the rest is rare
+        s = np.arange(1.0 - kept, kept)
+        masses = added.masses[reach + 1 - kept : reach + kept]
+        alone = replace(self, added=None)
+        places, counts = np.subtract.outer(x, s), np.broadcast_to(c[:, None], (len(x), len(s)))
+        tails = alone.at_least(places.ravel(), counts.ravel(), tail).reshape(places.shape)
+        left = 2 * float(added.at_least(np.array([float(kept)]))[0])
+        return np.minimum((tails @ masses) * (1 + 1e-12) + left, 1.0)
 
     def _circle(self, w: float, sd: float) -> "_Circle":
         reach = math.ceil(w)
@@ -260,6 +283,8 @@ class TwoBinomialsError:
     value: Value
     extra: tuple[tuple[int, float], ...] = ()
     """(m, r) of further messages, whatever c is."""
+    added: CutLaplaceSum | None = None
+    """What servers add to each bin, independently; `observed` has it, less its mean."""
     apart: bool = False
     """Whether no two bins are supported together more often than if they were independent, whatever people have."""
     stderr: Value = field(init=False)
@@ -272,7 +297,7 @@ class TwoBinomialsError:
     @property
     def law(self) -> SupportLaw:
         """The law of what is observed, for every c."""
-        return SupportLaw(n=self.n, p=self.p, q=self.q, extra=self.extra)
+        return SupportLaw(n=self.n, p=self.p, q=self.q, extra=self.extra, added=self.added)
 
     def interval(self, value: Value, level: float) -> Interval:
         """The exact one: the law is known, so there is nothing to approximate."""
@@ -294,7 +319,8 @@ class TwoBinomialsError:
         signs apart, twice). Otherwise standard deviations add up.
         """
         lead, size = self.p - self.q, np.abs(weights).sum(axis=-1)
-        each = self.law.variance(np.array([0.0, float(self.n)])).max() / lead**2
+        people = replace(self.law, added=None)
+        each = people.variance(np.array([0.0, float(self.n)])).max() / lead**2
         mixed = (weights < 0).any(axis=-1) & (weights > 0).any(axis=-1)
         squares = np.where(mixed, 2.0, 1.0) * (weights**2).sum(axis=-1)
         variance = each * (np.minimum(squares, size**2) if self.apart else size**2)
@@ -307,6 +333,8 @@ class TwoBinomialsError:
                 (np.expm1(reach) - reach) / np.maximum(reach, 1e-3) ** 2,
             )
             found: Floats = variance * growth
+        if self.added is not None:
+            found = found + self.added.log_moments(weights / lead).sum(axis=-1)
         return found
 
     def leave_out(self, tail: float) -> Interval:
