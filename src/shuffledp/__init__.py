@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.codes import OnInvalid
     from shuffledp.engine.columns import categories_of, open_column
     from shuffledp.engine.files import headcount, run_file
+    from shuffledp.engine.formats import Files
     from shuffledp.engine.local import run, run_counts
     from shuffledp.engine.messages import randomize_file, tally_file
     from shuffledp.engine.tallies import read_tally, write_tally
@@ -102,6 +103,7 @@ __all__ = [
     "Domain",
     "ErrorLaw",
     "Estimate",
+    "Files",
     "Guarantee",
     "Integers",
     "Interval",
@@ -198,6 +200,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "accounting.amplify": "amplify amplify_lower calibrate profile smallest_n",
             "planner.choice": "count histogram mean sum words",
             "engine.columns": "categories_of open_column",
+            "engine.formats": "Files",
             "engine.files": "headcount run_file",
             "engine.codes": "OnInvalid",
             "accounting.explain": "explain",

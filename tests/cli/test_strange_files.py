@@ -1,5 +1,7 @@
 """Files of other people: what a newcomer meets, and what the errors advise."""
 
+import re
+
 import pytest
 
 PROMISE = ("--epsilon", "1", "--delta", "1e-6")
@@ -23,7 +25,7 @@ def clinic(tmp_path):
     [
         (("run", "count"), "choose one of 'Patient ID', 'Raucher?', 'Größe, cm', 'Stadt'"),
         (("run", "count", "--column", "Raucher?"), "(--true-value says which one is yes)"),
-        (("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220"), "(decimals take a point)"),
+        (("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220"), "(decimals take a point; --decimal declares commas)"),
         (
             ("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220", "--on-invalid", "drop"),
             "without --on-invalid, the first one is named",
@@ -40,6 +42,31 @@ def test_errors_say_what_to_do(shuffledp, clinic, words, advice):
     result = shuffledp(*words[:place], clinic, *words[place:], *PROMISE)
     assert result.exit_code == 2
     assert advice in result.stderr
+
+
+def test_other_spellings_are_declared(shuffledp, clinic, tmp_path):
+    """A clinic's file in the encoding of its country, with decimal commas and another delimiter."""
+    text = clinic.read_text(encoding="utf-8-sig").replace(";", "^").replace("東京", "Málaga")
+    (tmp_path / "c.csv").write_text(text, encoding="latin-1")
+    said = ("--encoding", "latin-1", "--delimiter", "^", "--decimal", ",")
+    height = ("--column", "Größe, cm", "--lower", "100.0", "--upper", "220.0")
+    result = shuffledp("run", "mean", "c.csv", *height, *said, *PROMISE, "--model", "central")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"mean\s+│\s+17[45]\.", result.stdout), result.stdout
+    by = ("--by", "Stadt", "--groups", 'Málaga,"New York, NY"')
+    assert shuffledp("run", "mean", "c.csv", *height, *said, *by, *PROMISE).exit_code == 0
+    cities = ("--column", "Stadt", "--categories", 'Málaga,"New York, NY"')
+    assert shuffledp("learn", "c.csv", *cities, *said, *PROMISE).exit_code == 0
+    few = ("--where", '"Patient ID" < 500', "--where-public", "--column", "Stadt")
+    assert shuffledp("frequencies", "c.csv", *few, *said, "--epsilon", "1").exit_code == 0
+    (tmp_path / "s.toml").write_text(
+        'epsilon = 1.0\ndelta = 1e-6\n[questions.h]\ntask = "mean"\ncolumn = "Größe, cm"\n'
+        'lower = 100.0\nupper = 220.0\n[questions.c]\ntask = "histogram"\ncolumn = "Stadt"\n'
+        'categories = ["Málaga", "New York, NY"]\n'
+    )
+    assert shuffledp("run", "s.toml", "c.csv", *said).exit_code == 0
+    wrong = shuffledp("run", "count", "c.csv", "--encoding", "latin-99", *PROMISE)
+    assert (wrong.exit_code, "encoding='latin-99' must be" in wrong.stderr) == (2, True)
 
 
 def test_what_is_right_works(shuffledp, clinic):

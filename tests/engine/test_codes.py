@@ -545,7 +545,11 @@ def test_few_texts_are_read_like_many(read, kind, monkeypatch):
             ["4", "4.5"],
             "is not an integer (for real numbers, give steps, or ends such as 0.0)",
         ),
-        (SHARES, ["0.5", "0,5"], "is not a number (decimals take a point)"),
+        (
+            SHARES,
+            ["0.5", "0,5"],
+            "is not a number (decimals take a point; `decimal` declares commas)",
+        ),
         (Bits(), ["yes", "Ja"], "is neither true nor false (true_value says which one is yes)"),
     ],
 )

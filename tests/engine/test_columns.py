@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -336,8 +337,60 @@ class TestOtherFiles:
 
     def test_other_encodings_are_one_sentence(self, tmp_path):
         (tmp_path / "a.csv").write_bytes("x,y\ngröße,1\n".encode("cp1252"))
-        with pytest.raises(sdp.DataError, match=r"a\.csv cannot be read: it is not text in UTF-8$"):
+        said = r"a\.csv cannot be read: it is not text in UTF-8; `encoding` declares another"
+        with pytest.raises(sdp.DataError, match=said):
             sdp.open_column(tmp_path / "a.csv", "x")
+        declared = sdp.Files(tmp_path / "a.csv", encoding="cp1252")
+        assert values(sdp.open_column(declared, "x")) == ["größe"]
+        wrong = sdp.Files(tmp_path / "a.csv", encoding="ascii")
+        with pytest.raises(sdp.DataError, match="it is not text in UTF-8"):
+            sdp.open_column(wrong, "x")
+        wrong = sdp.Files(tmp_path / "a.csv", encoding="shift-jis")
+        with pytest.raises(sdp.DataError, match="it is not text in shift-jis"):
+            sdp.open_column(wrong, "x")
+
+    @pytest.mark.parametrize("mark", [";", "^", "\t", "tab", "\\t", "|", ","])
+    def test_delimiters(self, tmp_path, mark):
+        char = "\t" if "t" in mark else mark
+        (tmp_path / "a.csv").write_text(f'"x{char}y"{char}z\n"1{char}2"{char}3\n')
+        files = sdp.Files(tmp_path / "a.csv", delimiter=mark)
+        assert values(sdp.open_column(files, f"x{char}y")) == [f"1{char}2"]
+        assert values(sdp.open_column(files, "z")) == ["3"]
+
+    def test_tabs_and_lines_in_quotes(self, tmp_path):
+        text = '"name,\nfirst"\tage, years\tnote\n"Ada, A."\t36\t"one\ntwo"\nBob\t41\tthree\n'
+        (tmp_path / "a.tsv").write_text(text)
+        assert values(sdp.open_column(tmp_path / "a.tsv", "age, years")) == ["36", "41"]
+        assert values(sdp.open_column(tmp_path / "a.tsv", "note")) == ["one\ntwo", "three"]
+        assert values(sdp.open_column(tmp_path / "a.tsv", "name,\nfirst")) == ["Ada, A.", "Bob"]
+
+    @pytest.mark.parametrize("engine", ["duckdb", "memory"])
+    @pytest.mark.parametrize("where", [None, "rent <= 1500.5"])
+    def test_decimal_commas(self, tmp_path, engine, where):
+        """The answer is that of the same numbers with points, however thousands are kept apart."""
+        amounts = [0.5, 12.25, 999.0, 1234.5, 1500.5, 12000.0]
+        spelt = ["0,5", "12,25", " 999", "1.234,5", "1\u202f500,5", "12 000"]
+        (tmp_path / "a.csv").write_text("rent;n\n" + "".join(f"{text};1\n" for text in spelt))
+        pq.write_table(pa.table({"rent": amounts}), tmp_path / "b.parquet")
+        asked = {"column": "rent", "lower": 0.0, "upper": 20000.0, "where": where, "model": "central",
+                 "engine": engine, "epsilon": 1.0}  # fmt: skip
+        answers = [
+            sdp.ask(data, "mean", **asked, rng=sdp.SeededWords(1)).estimate.value
+            for data in (sdp.Files(tmp_path / "a.csv", decimal=","), tmp_path / "b.parquet")
+        ]
+        assert answers[0] == answers[1]
+        with pytest.raises(sdp.DataError, match="`decimal` declares commas"):
+            sdp.ask(tmp_path / "a.csv", "mean", **asked | {"where": None})
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"delimiter": ""}, {"delimiter": ";;"}, {"delimiter": '"'}, {"delimiter": "\n"}, {"decimal": ";"},
+         {"decimal": ""}, {"encoding": "latin-99"}, {"encoding": "rot13"}],
+    )  # fmt: skip
+    def test_wrong_declarations(self, wrong):
+        ((name, value),) = wrong.items()
+        with pytest.raises(sdp.ParameterError, match=re.escape(f"{name}={value!r} must be")):
+            sdp.Files("a.csv", **wrong)
 
     def test_a_long_list(self, tmp_path):
         rows = [{"x": i, "text": "größe" * 20} for i in range(20_000)]

@@ -6,7 +6,7 @@ become options of the command. What a question asks for is declared by the tasks
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import StrEnum
 from functools import partial, wraps
@@ -48,6 +48,7 @@ __all__ = [
     "PrivacyOptions",
     "ProtocolOption",
     "RandomizerOptions",
+    "ReadingOptions",
     "RobustOptions",
     "SeedOption",
     "TaskArgument",
@@ -214,6 +215,19 @@ _MissingOption = Annotated[
         "Default: NA, N/A, #N/A, <NA>, NaN, null, none."
     ),
 ]
+_DelimiterOption = Annotated[
+    str | None,
+    _data(
+        help="What separates the fields of a CSV, such as ; or tab. Default: found in its first lines."
+    ),
+]
+_DecimalOption = Annotated[
+    str, _data(help="The decimal mark of numbers in text: . or , (then 1.234,5 is 1234.5).")
+]
+_EncodingOption = Annotated[
+    str | None,
+    _data(help="The encoding of text, such as latin-1. Default: UTF-8, or UTF-16 with its mark."),
+]
 _OnInvalidOption = Annotated[
     str,
     _data(
@@ -274,46 +288,56 @@ CategoryOptions: Any = make_dataclass(
 """Which categories there are, from public knowledge."""
 
 
-def _seed_noise(seed: int | None) -> sdp.SeededWords | None:
-    """The source of the noise; None means secure."""
-    return None if seed is None else sdp.SeededWords(seed)
-
-
-def _make_filter(
-    where: str | None, missing: str | None, public: bool
-) -> "sdp.engine.Filter | None":
-    if where is None:
-        if public:
-            raise sdp.UnsupportedError("--where-public needs --where: the filter that it is about")
-        return None
-    return sdp.engine.Filter.read(where, missing, public=public)
-
-
 @dataclass(frozen=True, kw_only=True)
-class ColumnOptions:
-    """How to read the column, how private the answer is, and how the noise is made."""
+class ReadingOptions:
+    """Which column to read, of whom, how its files are written, and how the noise is made."""
 
-    epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
-    delta: _PromisedDelta = None
     column: _ColumnOption = None
     where: _WhereOption = None
     where_public: _WherePublicOption = False
-    on_invalid: _OnInvalidOption = "error"
     missing: _MissingOption = None
-    honest: _HonestShare = None
-    allow_large_delta: LargeDeltaOption = False
+    delimiter: _DelimiterOption = None
+    decimal: _DecimalOption = "."
+    encoding: _EncodingOption = None
     seed: SeedOption = None
     threads: _ThreadsOption = None
 
     @property
     def filter(self) -> "sdp.engine.Filter | None":
         """Whom the question is about."""
-        return _make_filter(self.where, self.missing, self.where_public)
+        if self.where is None:
+            if self.where_public:
+                raise sdp.UnsupportedError(
+                    "--where-public needs --where: the filter that it is about"
+                )
+            return None
+        return sdp.engine.Filter.read(self.where, self.missing, public=self.where_public)
 
     @property
     def rng(self) -> sdp.SeededWords | None:
         """The source of the noise; None means secure."""
-        return _seed_noise(self.seed)
+        return None if self.seed is None else sdp.SeededWords(self.seed)
+
+    def find(self, paths: list[str]) -> sdp.Files:
+        """The files, written as the options say."""
+        return sdp.Files(
+            paths, delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding
+        )
+
+    def open(self, paths: list[str]) -> "sdp.engine.Column":
+        """The column of these files."""
+        return sdp.open_column(self.find(paths), self.column, where=self.filter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(ReadingOptions):
+    """How to read the column, and how private the answer is."""
+
+    epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
+    delta: _PromisedDelta = None
+    on_invalid: _OnInvalidOption = "error"
+    honest: _HonestShare = None
+    allow_large_delta: LargeDeltaOption = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,11 +401,9 @@ class GroupOptions:
         """What a request takes."""
         return {"by": self.by, "groups": None if self.groups is None else _GROUPS.read(self.groups)}
 
-    def open(
-        self, paths: list[str], where: "sdp.engine.Filter | None"
-    ) -> "sdp.engine.Column | None":
+    def open(self, paths: list[str], given: ReadingOptions) -> "sdp.engine.Column | None":
         """The column of the groups."""
-        return None if self.by is None else sdp.open_column(paths, self.by, where=where)
+        return None if self.by is None else replace(given, column=self.by).open(paths)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,26 +442,10 @@ class InferenceOptions(ColumnOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CuratorOptions:
+class CuratorOptions(ReadingOptions):
     """A column, and what a trusted curator promises about its answer."""
 
     epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
-    column: _ColumnOption = None
-    where: _WhereOption = None
-    where_public: _WherePublicOption = False
-    missing: _MissingOption = None
-    seed: SeedOption = None
-    threads: _ThreadsOption = None
-
-    @property
-    def filter(self) -> "sdp.engine.Filter | None":
-        """Whom the question is about."""
-        return _make_filter(self.where, self.missing, self.where_public)
-
-    @property
-    def rng(self) -> sdp.SeededWords | None:
-        """The source of the noise; None means secure."""
-        return _seed_noise(self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)

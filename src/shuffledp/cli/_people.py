@@ -86,7 +86,7 @@ def read_column(
 ) -> tuple[People, Any]:
     """Everybody's value as the task reads it that `declare` makes for the column, and that task."""
     with meter() as report:
-        column = sdp.open_column(paths, given.column, where=given.filter)
+        column = given.open(paths)
         read = [file.path for file in column.files]
         keep_inputs(written, [*read, *kept])
         declared = declare(column)

@@ -69,9 +69,8 @@ def run_survey(
     with stage_outputs(targets, force=output.force) as outputs:
         keep_inputs(targets, [path, *paths, budget.ledger])
         with meter() as report:
-            data = [Path(each) for each in paths]
             prepared = survey.prepare(
-                data, engine=chosen, where=where, report=report, read_early=True
+                privacy.find(paths), engine=chosen, where=where, report=report, read_early=True
             )
             if spending is not None:
                 spending.check(prepared.plan.guarantee)
@@ -122,7 +121,7 @@ def randomize_survey(
     spending = budget.open(rng, where=where)
     with stage_outputs([out], force=force) as outputs, meter() as report:
         keep_inputs([out], [path, *paths, budget.ledger])
-        data = [Path(each) for each in paths]
+        data = privacy.find(paths)
         prepared = survey.prepare(data, engine=chosen, where=where, report=report, n=n)
         made, entry = prepared.protocol, None
         if spending is not None:  # before the first message reaches the disk

@@ -55,7 +55,7 @@ def frequencies(
         check_result(out)
         spending = budget.open(given.rng, where=given.filter)
         with stage_outputs([out], force=force) as outputs:
-            column = sdp.open_column(paths, given.column, where=given.filter)
+            column = given.open(paths)
             keep_inputs([out, budget.ledger], [file.path for file in column.files])
             found = sdp.engine.release_frequencies(
                 column,

@@ -79,10 +79,10 @@ def randomize(
             request.rng, from_data=options.categories_from_data, where=privacy.filter
         )
         with stage_outputs([out], force=force) as outputs, meter() as report:
-            column = sdp.open_column(paths, privacy.column, where=privacy.filter)
+            column = privacy.open(paths)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs([out], [*read, options.categories_file])
-            groups = grouping.open(paths, privacy.filter)
+            groups = grouping.open(paths, privacy)
             prepared = request.prepare(column, grouping=groups, report=report, sent=True)
             made, entry = prepared.protocol, None
             if isinstance(made, sdp.ShuffleProtocol):  # whatever number it was made for

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp import open_column
 from shuffledp.cli._completion import complete_engine
 from shuffledp.cli._options import (
     BudgetOptions,
@@ -107,8 +106,8 @@ def _run(
     with stage_outputs(targets, force=output.force) as outputs:
         with meter() as report:
             with stages.stage(stages.OPENING):
-                column = open_column(paths, privacy.column, where=privacy.filter)
-                groups = grouping.open(paths, privacy.filter)
+                column = privacy.open(paths)
+                groups = grouping.open(paths, privacy)
             read = [*(file.path for file in column.files), budget.ledger]
             keep_inputs(targets, [*read, options.categories_file])
             prepared = request.prepare(column, grouping=groups, report=report)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         run_file,
     )
     from shuffledp.engine.filters import Filter
-    from shuffledp.engine.formats import DataFile, Format, Paths, find_files
+    from shuffledp.engine.formats import DataFile, Files, Format, Paths, find_files
     from shuffledp.engine.local import Memory, run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import Staged, explain_unwritable, stage
@@ -71,6 +71,7 @@ __all__ = [
     "DuckDB",
     "Engine",
     "FileRun",
+    "Files",
     "Filter",
     "Form",
     "Format",
@@ -131,7 +132,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "duckdb": "DuckDB",
             "files": "ENGINES CodedColumn FileRun find_engine headcount read_codes run_file",
             "filters": "Filter",
-            "formats": "DataFile Format Paths find_files",
+            "formats": "DataFile Files Format Paths find_files",
             "local": "Memory run run_counts",
             "messages": "Randomized randomize_file tally_file",
             "output": "Staged explain_unwritable stage",

@@ -108,7 +108,9 @@ class Job:
     def nobody(self) -> DataError:
         """The error if no value is valid."""
         hint = "; without on_invalid, the first one is named" if self.coder.on_invalid.drops else ""
-        return DataError(f"column {self.column.name!r} has no valid value{hint}")
+        where = self.column.where
+        whose = "" if where is None else f" where {where}"
+        return DataError(f"column {self.column.name!r} has no valid value{whose}{hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -362,7 +362,7 @@ def _suspect(value: object, domain: Domain) -> str:
     """What may be meant by a text that is not understood.
 
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
-    (' (decimals take a point)', ' (true_value says which one is yes)')
+    (' (decimals take a point; `decimal` declares commas)', ' (true_value says which one is yes)')
     """
     if not isinstance(value, str):
         return ""
@@ -370,7 +370,10 @@ def _suspect(value: object, domain: Domain) -> str:
         return " (true_value says which one is yes)"
     if isinstance(domain, Categories):
         return ""
-    known = ((_DECIMAL, " (decimals take a point)"), (_DATE, " (dates are written 2024-12-31)"))
+    known = (
+        (_DECIMAL, " (decimals take a point; `decimal` declares commas)"),
+        (_DATE, " (dates are written 2024-12-31)"),
+    )
     return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
 
 

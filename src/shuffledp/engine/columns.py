@@ -182,7 +182,8 @@ def open_column(
         raise ParameterError("column", column, "must be named: the files are not on this machine")
     chosen = None if where is None else Filter.read(where)
     for name in _list_beside(chosen, people, also):
-        _find_column(files, name)
+        with _explain_filter(chosen, name):
+            _find_column(files, name)
     return Column(name=column, files=files, where=chosen, people=people)
 
 
@@ -192,6 +193,16 @@ def _list_beside(
     """The columns that a filter needs, those that name people, and others."""
     filtered = () if where is None else where.columns
     return tuple(dict.fromkeys((*filtered, *(() if people is None else people.columns), *also)))
+
+
+@contextmanager
+def _explain_filter(where: Filter | None, name: str) -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        if where is None or name not in where.columns:
+            raise
+        raise DataError(f"{error} (in `where`, texts stand in quotes: 'AA')") from None
 
 
 def _name_lines(files: tuple[DataFile, ...]) -> str | None:
@@ -291,7 +302,8 @@ def take_column(
     chosen = None if where is None else Filter.read(where)
     known = (name,) if names is None else tuple(map(str, names))
     for each in _list_beside(chosen, people, also):
-        _choose(known, "the table", each)
+        with _explain_filter(chosen, each):
+            _choose(known, "the table", each)
     beside = {
         each: array if each == name else _as_arrow(table[named[each]])
         for each in _list_beside(chosen, people, also)
@@ -415,7 +427,7 @@ def read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterat
         stream_batches(_select(connection, file, *names)) as batches,
     ):
         for batch in batches:
-            yield {name: batch.column(place) for place, name in enumerate(names)}
+            yield {name: file.respell(batch.column(place)) for place, name in enumerate(names)}
 
 
 def stream_batches(relation: "duckdb.DuckDBPyRelation") -> Any:
@@ -520,7 +532,7 @@ def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[A
                 with stream_batches(found.select(*chosen).aggregate(keys)) as stream:
                     for batch in stream:
                         values = (
-                            column.measure(batch.column(place))
+                            column.measure(file.respell(batch.column(place)))
                             for place, column in enumerate(columns)
                         )
                         yield *values, batch.column(len(columns))

@@ -1,7 +1,7 @@
 """Filters: whom a question is about, `distance > 1000 and carrier in ('AA', 'UA')`.
 
 A filter is a text in a small language of its own. It is parsed into an object that can compare columns with values
-and nothing else: no part of the text reaches a database.
+or columns and nothing else: no part of the text reaches a database.
 
 | written | means |
 |---|---|
@@ -9,11 +9,13 @@ and nothing else: no part of the text reaches a database.
 | `carrier = 'AA'` | a text, in quotes of either kind |
 | `day >= '2013-06-01'` | a date, where the column holds dates; as texts such dates compare in the same way |
 | `carrier in ('AA', 'UA')`, `distance between 100 and 200` | also with `not` |
+| `name like 'Mc%'` | a text with this pattern: `%` is any text, `_` any letter; also with `not` |
+| `arrival > departure` | another column, row by row: two numbers, two dates or two texts |
 | `delay is null`, `delay is not null` | whether there is a value |
 | `cancelled`, `cancelled = true` | yes or no |
 | `not (a > 1 or b > 2) and c > 3` | `not` before `and` before `or` |
 
-A column whose name is not a word stands in double quotes or backquotes: `"air time" > 60`. Values are read as in a
+A column whose name is not a word stands in double quotes or backquotes, `"air time" > 60`; on the right in backquotes. Values are read as in a
 question: a number may be a text, above and below a number in quotes, too. A value that is missing or cannot be read
 makes a comparison unknown, as in SQL, and nobody is taken whose filter is unknown.
 """
@@ -71,7 +73,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_KEYWORDS = {"and", "or", "not", "in", "is", "null", "between", "true", "false"}
+_KEYWORDS = {"and", "or", "not", "in", "is", "like", "null", "between", "true", "false"}
 
 
 class _Answer(NamedTuple):
@@ -100,6 +102,88 @@ class _Compare:
         values, known = _read_operands(read(self.name), self, missing)
         yes = np.asarray(_OPERATORS[self.mark](values, _find_right(self, values)), dtype=np.bool_)
         return _Answer(yes & known, ~yes & known)
+
+
+@dataclass(frozen=True, slots=True)
+class _CompareColumns:
+    left: str
+    mark: str
+    right: str
+
+    def columns(self) -> Iterator[str]:
+        yield self.left
+        yield self.right
+
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer:
+        left, right = (_Side.of(flatten(read(name)), missing) for name in (self.left, self.right))
+        order, alike = left.compare(right)
+        yes = np.asarray(_OPERATORS[self.mark](order, 0), dtype=np.bool_)
+        known = left.known & right.known
+        if self.mark not in _EQUALITIES:
+            known &= alike  # a number is not above a text
+        return _Answer(yes & known, ~yes & known)
+
+
+class _Side(NamedTuple):
+    """A column to be compared with another one: each value is a number, a moment or a text."""
+
+    numbers: Any
+    moments: Any
+    """In seconds; as the numbers, NaN where a value is none."""
+    texts: Any
+    known: Bools
+
+    @classmethod
+    def of(cls, array: Any, missing: tuple[str, ...]) -> "_Side":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known = ~find_missing(array, missing)
+        nothing = np.full(len(array), np.nan)
+        if pa.types.is_temporal(array.type):
+            seconds = _read_or_nan(measure_moments(array, "seconds"), missing)
+            return cls(nothing, seconds, pa.nulls(len(array), pa.large_string()), known)
+        numbers = _read_or_nan(array, missing)
+        if not is_text(array.type):
+            return cls(numbers, nothing, pa.nulls(len(array), pa.large_string()), known)
+        texts = pc.utf8_trim_whitespace(array).cast(pa.large_string())
+        seconds = _read_or_nan(measure_moments(array, "seconds"), missing)
+        return cls(numbers, np.where(np.isnan(numbers), seconds, np.nan), texts, known)
+
+    def compare(self, other: "_Side") -> tuple[Any, Bools]:
+        """-1, 0 or 1 where both are of one kind, which is told; where they are not, not 0."""
+        order = _order(self.texts, other.texts)
+        alike = np.ones(len(order), dtype=np.bool_)
+        for mine, theirs in ((self.numbers, other.numbers), (self.moments, other.moments)):
+            both, one = ~np.isnan(mine) & ~np.isnan(theirs), np.isnan(mine) != np.isnan(theirs)
+            order = np.where(both, np.sign(mine - theirs), np.where(one, 1, order))
+            alike &= ~one
+        return order, alike
+
+
+def _read_or_nan(array: Any, missing: tuple[str, ...]) -> Any:
+    found = read_numbers(array, missing)
+    values = np.asarray(found.values, dtype=np.float64)
+    return values if found.faults is None else np.where(found.faults == FINE, values, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Like:
+    name: str
+    pattern: str
+
+    def columns(self) -> Iterator[str]:
+        yield self.name
+
+    def ask(self, read: _Read, missing: tuple[str, ...]) -> _Answer:
+        import pyarrow.compute as pc
+
+        array = flatten(read(self.name))
+        if not is_text(array.type):
+            raise DataError(f"{self.name!r} holds {array.type}: like is for texts")
+        texts, known = pc.utf8_trim_whitespace(array), ~find_missing(array, missing)
+        yes = as_numpy(pc.match_like(texts, self.pattern)) & known
+        return _Answer(yes, ~yes & known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,24 +451,41 @@ class _Parser:
         name = self._read_name()
         mark = self._take(*_OPERATORS)
         if mark is not None:
-            return _Compare(name, mark, self._read_value())
+            return self._read_right(name, mark)
         if self._take("is"):
             missing: _Part = _IsNull(name)
             kept = self._take("not") is not None
             self._expect("null")
             return _Not(missing) if kept else missing
         negated = self._take("not") is not None
-        if self._take("in"):
-            found: _Part = _some(tuple(_Compare(name, "=", value) for value in self._read_list()))
-        elif self._take("between"):
-            low = self._read_value()
-            self._expect("and")
-            found = _All((_Compare(name, ">=", low), _Compare(name, "<=", self._read_value())))
-        elif negated:
+        found = self._read_choice(name)
+        if found is None and negated:
             raise self._complain_here()
-        else:
+        if found is None:
             return _Compare(name, "=", True)
         return _Not(found) if negated else found
+
+    def _read_choice(self, name: str) -> _Part | None:
+        """What comes after `not`, too: in, between, like."""
+        if self._take("in"):
+            return _some(tuple(_Compare(name, "=", value) for value in self._read_list()))
+        if self._take("between"):
+            low = self._read_value()
+            self._expect("and")
+            return _All((_Compare(name, ">=", low), _Compare(name, "<=", self._read_value())))
+        if not self._take("like"):
+            return None
+        pattern = self._read_value()
+        if not isinstance(pattern, str):
+            raise ParameterError("where", self._text, "needs a text in quotes after like")
+        return _Like(name, pattern)
+
+    def _read_right(self, name: str, mark: str) -> _Part:
+        """A value, or another column: double quotes are for texts on this side."""
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        if token is not None and (token.kind == "word" or token.text.startswith("`")):
+            return _CompareColumns(name, mark, self._read_name())
+        return _Compare(name, mark, self._read_value())
 
     def _read_turned(self) -> _Part:
         """1000 < distance."""

@@ -11,7 +11,8 @@ A file is known by its suffix:
 | `.jsonl`, `.ndjson` | one JSON object per line | text; an absent key is a null |
 | `.json` | the same, or one list of objects | text; an absent key is a null |
 
-Text may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in it; its folders called `year=2013`
+Text is in UTF-8 (or UTF-16, if it says so), the delimiter of a CSV is found in its first lines, and decimals have a point;
+`Files` declares anything else. It may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in it; its folders called `year=2013`
 are a column `year`. The path `-` is standard input, whose format is told by its first bytes.
 """
 
@@ -40,6 +41,7 @@ __all__ = [
     "LINE",
     "TEXT",
     "DataFile",
+    "Files",
     "Format",
     "Paths",
     "explain_unreadable",
@@ -47,8 +49,44 @@ __all__ = [
     "open_arrow",
 ]
 
-Paths: TypeAlias = str | Path | Sequence[str | Path]
-"""One path, or several; each may be a pattern like `data/*.parquet`, a folder, or `-`, standard input."""
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files whose text is written in another way than most: which delimiter, decimal mark and encoding it has.
+
+    >>> Files("budgets.csv", delimiter=";", decimal=",", encoding="latin-1").delimiter
+    ';'
+    >>> Files("budgets.csv", encoding="latin-99")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: encoding='latin-99' must be one that Python knows, such as latin-1
+    """
+
+    paths: str | Path | Sequence[str | Path]
+    """One path, or several; each may be a pattern like `data/*.parquet`, a folder, or `-`, standard input."""
+    delimiter: str | None = field(default=None, kw_only=True)
+    """What separates the fields of a CSV: one character, or "tab"; None: found in the first lines."""
+    decimal: str = field(default=".", kw_only=True)
+    """The decimal mark. With a comma 1.234,5 and 1 234,5 are 1234.5, wherever they stand."""
+    encoding: str | None = field(default=None, kw_only=True)
+    """Python's name of the encoding of the text; None: UTF-8, or UTF-16 with its mark."""
+
+    def __post_init__(self) -> None:
+        mark = _NAMED_MARKS.get(self.delimiter or ",", self.delimiter)
+        if mark is not None and (len(mark) != 1 or mark in _NO_MARKS):
+            wanted = "must be one character that is no quote, such as ; or tab"
+            raise ParameterError("delimiter", self.delimiter, wanted)
+        object.__setattr__(self, "delimiter", None if self.delimiter is None else mark)
+        if self.decimal not in (".", ","):
+            raise ParameterError("decimal", self.decimal, "must be a point or a comma")
+        try:
+            codecs.lookup(self.encoding or "utf-8").incrementaldecoder("strict").decode(b"")
+        except (LookupError, TypeError):
+            wanted = "must be one that Python knows, such as latin-1"
+            raise ParameterError("encoding", self.encoding, wanted) from None
+
+
+Paths: TypeAlias = str | Path | Sequence[str | Path] | Files
+"""Where files are, and how their text is written if that has to be said."""
 
 TEXT = "text"
 """The type of columns that have none."""
@@ -56,6 +94,8 @@ TEXT = "text"
 LINE = "line"
 """The column of files that have one value per line."""
 
+_NAMED_MARKS = {"tab": "\t", "\\t": "\t"}
+_NO_MARKS = '"\r\n'
 _MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NO_DELIMITER = "\x1f\x1e\x1f\x1e"  # no line of text has these characters
 _SAMPLE = 1 << 20
@@ -65,6 +105,9 @@ _STANDARD_INPUT = "-"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ARROW = b"ARROW1"
 _GAP = re.compile(r"[\s,]*")
+_BETWEEN = "[. '\u00a0\u202f\u2019]"  # between the thousands of a number with a decimal comma
+_THOUSANDS = rf"^\s*[-+]?[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:,[0-9]+)?\s*$"
+_COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"
 
 
 class Format(Enum):
@@ -114,6 +157,7 @@ def _find_packing(path: str) -> str | None:
     return next((suffix for suffix in _PACKINGS if path.lower().endswith(suffix)), None)
 
 
+_STRINGS = ("string", "large_string")
 _TEXTUAL = (Format.CSV, Format.JSONL, Format.LINES)
 _MAGIC = (
     (b"PAR1", Format.PARQUET, ".parquet"),
@@ -141,6 +185,8 @@ class DataFile:
     """How many rows there may be, from the length of the first lines."""
     delimiter: str = ","
     """What separates the fields of a CSV file."""
+    decimal: str = "."
+    """The decimal mark of its text."""
     longest: int = _LONGEST_LINE
     """No line of text is longer, in bytes."""
     partition: tuple[tuple[str, str | None], ...] = ()
@@ -161,6 +207,11 @@ class DataFile:
         return (
             not self.where.lower().removesuffix(_find_packing(self.where) or "").endswith(".json")
         )
+
+    def respell(self, array: Any) -> Any:
+        """Some of its values, with numbers spelt as everywhere: 1234.5."""
+        spelt = self.decimal != "." and self.format in _TEXTUAL and str(array.type) in _STRINGS
+        return _respell_decimals(array) if spelt else array
 
     def type_of(self, name: str) -> str:
         """The type of a column as Arrow calls it, or "text"."""
@@ -185,10 +236,11 @@ def find_files(paths: Paths, text: Format = Format.CSV) -> tuple[DataFile, ...]:
     >>> find_files(path)[0].columns
     ('name', 'legs')
     """
-    return tuple(_describe(path, text) for path in _refuse_twice(_find(paths)))
+    given = paths if isinstance(paths, Files) else Files(paths)
+    return tuple(_describe(path, text, given) for path in _refuse_twice(_find(given.paths)))
 
 
-def _find(paths: Paths) -> Iterator[str]:
+def _find(paths: str | Path | Sequence[str | Path]) -> Iterator[str]:
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:
         raise ParameterError("paths", paths, "must name at least one file")
@@ -242,9 +294,9 @@ def _is_remote(path: str) -> bool:
     return "://" in path
 
 
-def _describe(path: str, text: Format) -> DataFile:
+def _describe(path: str, text: Format, given: Files) -> DataFile:
     if path == _STANDARD_INPUT:
-        return _describe_input()
+        return _describe_input(given)
     kind = Format.of(path)
     if path.lower().removesuffix(_find_packing(path) or "").endswith(".txt"):
         kind = text
@@ -261,25 +313,49 @@ def _describe(path: str, text: Format) -> DataFile:
             raise DataError(f"{path} is empty")
         known = DataFile(path=path, format=kind, bytes=size, columns=(), types=())
         if kind in _TEXTUAL:
-            known = _make_readable(known)
-        return replace(_DESCRIBE[kind](known), partition=_read_partition(path))
+            known = _make_readable(known, given)
+        return replace(_DESCRIBE[kind](known, given), partition=_read_partition(path))
 
 
-def _make_readable(file: DataFile) -> DataFile:
-    """The file, or a copy of it if DuckDB does not read it: what is in .bz2, or in UTF-16, as of spreadsheets."""
+def _make_readable(file: DataFile, given: Files) -> DataFile:
+    """The file, or a copy of it if DuckDB does not read it: what is in .bz2, or not in UTF-8."""
     with _unpack(file.where) as source:
         start = source.read(2)
-    packed = _find_packing(file.where)
-    if start not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and packed != ".bz2":
+    packed, encoding = _find_packing(file.where), given.encoding
+    if encoding is None and start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        encoding = "utf-16"  # as of spreadsheets
+    if encoding is not None and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii"):
+        encoding = None
+    file = replace(file, decimal=given.decimal)
+    if encoding is None and packed != ".bz2":
         return file
     name = Path(file.where).name.removesuffix(packed or "")
     with _unpack(file.where) as source:
-        if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return _copy(file, codecs.EncodedFile(source, "utf-8", "utf-16"), name)
-        return _copy(file, source, name)
+        if encoding is None:
+            return _copy(file, source, name)
+        try:
+            return _copy(file, codecs.EncodedFile(source, "utf-8", encoding), name)
+        except UnicodeError:
+            raise DataError(f"{file.path} cannot be read: it is not text in {encoding}") from None
 
 
-def _describe_input() -> DataFile:
+def _respell_decimals(texts: Any) -> Any:
+    """Numbers with a decimal comma, and points or spaces between thousands, as Python writes them.
+
+    >>> import pyarrow as pa
+    >>> _respell_decimals(pa.array(["1,5", "-1.234,5", "12 000", "2.5", "a,b", "0,5e3", None])).to_pylist()
+    ['1.5', '-1234.5', '12000', '2.5', 'a,b', '0.5e3', None]
+    """
+    import pyarrow.compute as pc
+
+    grouped = pc.match_substring_regex(texts, _THOUSANDS)
+    joined = pc.replace_substring_regex(texts, _BETWEEN, "")
+    return pc.replace_substring_regex(
+        pc.if_else(grouped, joined, texts), _COMMA, r"\1.\2", max_replacements=1
+    )
+
+
+def _describe_input(given: Files) -> DataFile:
     """What comes in, as a private file: it is read more than once."""
     before = _inputs.get(_STANDARD_INPUT)
     if before is not None and before.source is sys.stdin and before.known is not None:
@@ -291,8 +367,8 @@ def _describe_input() -> DataFile:
             with _unpack(found.where) as source:
                 found = _name_by_content(_copy(found, source))
         if found.format in _TEXTUAL:
-            found = _make_readable(found)
-        described = _DESCRIBE[found.format](found)
+            found = _make_readable(found, given)
+        described = _DESCRIBE[found.format](found, given)
     described.held.source = sys.stdin
     described.held.known = replace(described, held=None)
     _inputs[_STANDARD_INPUT] = described.held
@@ -358,7 +434,7 @@ def _read_partition(path: str) -> tuple[tuple[str, str | None], ...]:
     )
 
 
-def _describe_parquet(file: DataFile) -> DataFile:
+def _describe_parquet(file: DataFile, _: Files) -> DataFile:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file.where) as opened:
@@ -366,7 +442,7 @@ def _describe_parquet(file: DataFile) -> DataFile:
     return _add_types(file, schema, rows)
 
 
-def _describe_arrow(file: DataFile) -> DataFile:
+def _describe_arrow(file: DataFile, _: Files) -> DataFile:
     with open_arrow(file) as (schema, batches):
         return _add_types(file, schema, sum(batch.num_rows for batch in batches))
 
@@ -392,15 +468,15 @@ def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
     return replace(file, columns=tuple(schema.names), types=types, rows=rows)
 
 
-def _describe_csv(file: DataFile) -> DataFile:
+def _describe_csv(file: DataFile, given: Files) -> DataFile:
     sample = _read_sample(file)
-    header = sample.partition("\n")[0].rstrip("\r")
+    header, line = _list_rows(sample)
     if "\r" in header:
         raise DataError(
             f"{file.path} cannot be read: its lines end with carriage returns alone, and not with line feeds"
         )
-    delimiter = _find_delimiter(header, sample.partition("\n")[2].partition("\n")[0])
-    (columns,) = csv.reader([header], delimiter=delimiter) if header else ([],)
+    delimiter = given.delimiter or _find_delimiter(header, line, _prefer(file.path, given))
+    columns = next(csv.reader(header.splitlines(keepends=True), delimiter=delimiter), [])
     if not any(columns):
         raise DataError(f"{file.path} has no header line with the names of its columns")
     if len(set(columns)) < len(columns):
@@ -408,20 +484,44 @@ def _describe_csv(file: DataFile) -> DataFile:
     return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
 
 
-def _find_delimiter(header: str, line: str) -> str:
+def _list_rows(sample: str) -> list[str]:
+    """The header and the first row: a line ends where no quote is open.
+
+    >>> _list_rows('a,"b\\nc"\\r\\n1,2\\n3,4\\n')
+    ['a,"b\\nc"', '1,2']
+    """
+    rows = [""]
+    for line in sample.splitlines(keepends=True):
+        rows[-1] += line
+        if rows[-1].count('"') % 2 == 0:
+            rows.append("")
+        if len(rows) > 2:
+            break
+    return [row.rstrip("\r\n") for row in (*rows, "")[:2]]
+
+
+def _prefer(path: str, given: Files) -> str | None:
+    """The mark that separates fields if the header has it."""
+    tabs = path.lower().removesuffix(_find_packing(path) or "").endswith(".tsv")
+    return "\t" if tabs else ";" if given.decimal == "," else None
+
+
+def _find_delimiter(header: str, line: str, preferred: str | None = None) -> str:
     """The mark between the fields of a header; of several, one that the first row has as often, and the most of.
 
     >>> _find_delimiter("Name, first;Age;City", "Ada;36;London"), _find_delimiter("a,b", "1,2")
     (';', ',')
     """
     heads, fields = ("".join(text.split('"')[::2]) for text in (header, line))
+    if preferred is not None and preferred in heads:
+        return preferred
     used = [mark for mark in _MARKS if mark in heads]
     as_often = [mark for mark in used if heads.count(mark) == fields.count(mark)]
     best = as_often or used[:1]
     return max(best, key=heads.count) if best else ","
 
 
-def _describe_lines(file: DataFile) -> DataFile:
+def _describe_lines(file: DataFile, _: Files) -> DataFile:
     sample = _read_sample(file)
     lines = [line for line in sample.split("\n") if line.strip()]
     for mark, name in _MARKS.items():
@@ -434,7 +534,7 @@ def _describe_lines(file: DataFile) -> DataFile:
     return _guess_rows(replace(file, delimiter=_NO_DELIMITER), (LINE,), sample, skip=0)
 
 
-def _describe_jsonl(file: DataFile) -> DataFile:
+def _describe_jsonl(file: DataFile, _: Files) -> DataFile:
     sample = _read_sample(file)
     if file.by_line:
         rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
@@ -512,7 +612,9 @@ def _read_sample(file: DataFile) -> str:
     try:
         return sample.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"{file.path} cannot be read: it is not text in UTF-8") from None
+        raise DataError(
+            f"{file.path} cannot be read: it is not text in UTF-8; `encoding` declares another, such as latin-1"
+        ) from None
 
 
 @contextmanager

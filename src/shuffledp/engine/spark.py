@@ -515,6 +515,8 @@ def _make_frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame
 
     if column.moments is not None:
         raise UnsupportedError("Spark does not read dates as numbers: use another engine")
+    if any(file.decimal != "." for file in column.files):
+        raise UnsupportedError("Spark does not read decimal commas: use another engine")
     where = column.where
     names = [*dict.fromkeys((column.name, *also, *(() if where is None else where.columns)))]
 

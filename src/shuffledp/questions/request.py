@@ -40,7 +40,7 @@ from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column, take_column
 from shuffledp.engine.files import FileRun, find_engine, headcount, run_file
 from shuffledp.engine.filters import Filter
-from shuffledp.engine.formats import Format
+from shuffledp.engine.formats import Files, Format
 from shuffledp.engine.output import check_result, write_result
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
@@ -137,7 +137,7 @@ def open_spending(
 
 
 def open_data(data: Any, column: str | None = None, where: Filter | str | None = None) -> Column:
-    """Open a column of files or in memory; a list of `Path` objects is files, one of strings is values.
+    """Open a column of files or in memory; a list of `Path` objects or `Files` is files, one of strings is values.
 
     >>> open_data(["cat", "dog", "cat"]).rows
     3
@@ -147,7 +147,9 @@ def open_data(data: Any, column: str | None = None, where: Filter | str | None =
             raise UnsupportedError("the column is open already: give where to open_column")
         return data
     several = isinstance(data, list | tuple) and bool(data)
-    if isinstance(data, str | Path) or (several and all(isinstance(each, Path) for each in data)):
+    if isinstance(data, str | Path | Files) or (
+        several and all(isinstance(each, Path) for each in data)
+    ):
         return open_column(data, column, where=where)
     return take_column(data, column, where=where)
 
