@@ -1,6 +1,7 @@
 """A small live collection for tests: two questions, fixed keys, and a few people."""
 
 import hashlib
+import json
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -69,6 +70,36 @@ def make_collection(**changes) -> Collection:
             **changes,
         }
     )
+
+
+def as_format_1(raw):
+    """The document as it was written in format 1, which had room for less."""
+    content = json.loads(raw)
+    dropped = ("asked", "noise")
+    promise = content["promise"]
+    return json.dumps(
+        {
+            "format": "shuffledp collection 1",
+            "title": content["texts"]["title"],
+            "questions": [
+                {name: value for name, value in each.items() if name not in dropped}
+                for each in content["questions"]
+            ],
+            "promise": {
+                name: promise[name]
+                for name in promise
+                if name not in ("noise", "trust_the_shuffler")
+            },
+            "windows": content["windows"],
+            "shuffler": content["shufflers"][0],
+            **{
+                name: content[name]
+                for name in ("analyzer", "tokens", "suite", "slots", "message_size")
+            },
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode()
 
 
 def outer_secrets(collection):

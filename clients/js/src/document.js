@@ -1,6 +1,7 @@
 // The collection document, as a device reads it. Its id is the SHA-256 of its exact bytes. A client checks the hash, the
 // laws and their floor, sizes, keys and URL; it cannot recompute epsilon, which is therefore *claimed*.
 
+import { checkParts, readAsking, readTexts, refusePlanned, suggestAsking } from "./asking.js";
 import { WireError } from "./errors.js";
 import { scale } from "./exact.js";
 import { OVERHEAD, SUITE } from "./hpke.js";
@@ -10,7 +11,9 @@ import { fromHex, sha256, toHex } from "./octets.js";
 import { cellOf, placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
 
-const FORMAT = "shuffledp collection 1";
+const FORMATS = ["shuffledp collection 1", "shuffledp collection 2"];
+/** Beyond it the floor of a report is meaningless, and the document must say whom people trust. */
+const LARGEST_FLOOR = 8;
 const SAMPLED = ["count", "histogram", "mean", "sum"];
 const BY_GROUP = ["mean_by_group", "sum_by_group"];
 /** What the law of each task is about. @type {Record<string, string>} */
@@ -18,7 +21,7 @@ const KINDS = {
   count: "codes", histogram: "codes", mean_by_group: "codes", sum_by_group: "codes", mean: "grid", sum: "grid",
   quantiles: "cells", cdf: "cells", range: "cells", variance: "cells", std: "cells", words: "words",
 };
-const YES = { yes: "yes", true: "yes", 1: "yes", no: "no", false: "no", 0: "no" };
+const YES = ["no", "yes", "false", "true", "0", "1"];
 
 /** @param {string} sentence */
 function bad(sentence) {
@@ -34,6 +37,10 @@ function bad(sentence) {
  * @property {string} protocol
  * @property {import("./laws.js").Randomizer} randomizer
  * @property {import("./laws.js").Grid | null} range the two ends of a number by group; the groups are the labels
+ * @property {import("./asking.js").Asking} asked
+ * @property {Dummies | null} noise what each server adds to the messages of a window
+ *
+ * @typedef {{ kind: string, bins: number, rate: number, most: number }} Dummies
  *
  * @typedef {{ id: number, first: number, last: number, public: Uint8Array }} ShufflerKey
  *
@@ -42,7 +49,9 @@ function bad(sentence) {
  * @property {number} delta claimed
  * @property {number} honest
  * @property {number} minBatch
- * @property {number} localEpsilon checked against the laws
+ * @property {number} localEpsilon checked against the laws; Infinity: there is no floor
+ * @property {boolean} trustTheShuffler whether people are told that shuffler and analyzer together could read answers
+ * @property {"devices" | "servers"} noise who adds it
  * @property {number} reportsPerDevice
  * @property {boolean} composed
  * @property {boolean} oneQuestion whether a report answers one random question
@@ -53,13 +62,16 @@ export class Collection {
   constructor(raw, id, top) {
     this.raw = raw;
     this.id = id;
-    if (top.take("format") !== FORMAT) throw bad(`its format is not '${FORMAT}'`);
+    this.version = 1 + FORMATS.indexOf(top.take("format"));
+    if (!this.version) throw bad(`its format is none of ${FORMATS.join(", ")}`);
     if (top.take("suite") !== SUITE) throw bad(`its suite is not ${SUITE}`);
     this.windows = readWindows(new Fields("windows", top.take("windows")));
-    this.title = top.text("title");
-    this.questions = readQuestions(top.items("questions", 64));
-    this.promise = readPromise(new Fields("promise", top.take("promise")), this.windows.count);
-    const shuffler = new Fields("shuffler", top.take("shuffler"));
+    const shuffler = takeShuffler(top, this.version);
+    this.texts = this.version === 1
+      ? { title: top.text("title"), language: "en", direction: "ltr", welcome: null, consent: null, contact: null }
+      : readTexts(new Fields("texts", top.take("texts")));
+    this.questions = readQuestions(top.items("questions", 64), this.version);
+    this.promise = readPromise(new Fields("promise", top.take("promise")), this.windows.count, this.version);
     const analyzer = new Fields("analyzer", top.take("analyzer"));
     this.url = readUrl(shuffler.text("url"));
     this.shufflerKeys = readKeys(shuffler.items("keys", 256), this.windows.count);
@@ -85,10 +97,22 @@ export class Collection {
     if (new Set(keys).size < keys.length) throw bad("two of its keys are equal: each role needs its own");
     const floors = this.questions.map((each) => each.randomizer.epsilon0);
     const together = one ? [Math.max(...floors)] : floors;
-    if (together.reduce((sum, each) => sum + scale(each), 0n) > scale(this.promise.localEpsilon)) {
+    const none = this.promise.localEpsilon === Infinity;
+    if (!none && (floors.includes(Infinity) || together.reduce((sum, each) => sum + scale(each), 0n) > scale(this.promise.localEpsilon))) {
       const all = floors.join(" + ");
       throw new WireError("promise", `the answers of a report are ${all}-private together, not ${this.promise.localEpsilon}`);
     }
+    const servers = this.promise.noise === "servers";
+    for (const { name, noise } of this.questions) {
+      if ((noise !== null) !== servers) throw bad(`the question '${name}' has a law of the servers' noise if they add it, and only then`);
+    }
+    if (none && !servers) throw bad("without a floor the noise must come from the servers");
+    refusePlanned(this.texts, this.questions);
+    if (servers) throw new WireError("planned", "noise of the servers is more than this version can add");
+  }
+
+  get title() {
+    return this.texts.title;
   }
 
   /**
@@ -154,11 +178,8 @@ export function findPlace(question, answer) {
     return group * (2 ** 41 + 1) + placeOf(question.range, readNumber(question, rest));
   }
   if (question.labels) {
-    let shown = String(answer);
-    if (question.task === "count" && Object.hasOwn(YES, shown.toLowerCase())) {
-      shown = YES[/** @type {keyof YES} */ (shown.toLowerCase())];
-    }
-    const place = question.labels.indexOf(shown);
+    const shown = String(answer), label = question.labels.indexOf(shown);
+    const place = label < 0 && question.task === "count" ? YES.indexOf(shown.toLowerCase()) % 2 : label;
     if (place < 0) throw new WireError("answers", `${question.name}='${shown}' must be one of ${question.labels.slice(0, 20).join(", ")}`);
     return place;
   }
@@ -199,23 +220,33 @@ function splitAnswer(question, answer) {
   return { group: groups.indexOf(fitting[0]), rest: answer.slice(fitting[0].length + 1) };
 }
 
-/** @param {any[]} entries @returns {Question[]} */
-function readQuestions(entries) {
-  const questions = entries.map(readQuestion);
+/** @param {Fields} top @param {number} version */
+function takeShuffler(top, version) {
+  if (version === 1) return new Fields("shuffler", top.take("shuffler"));
+  const shufflers = top.items("shufflers", 2);
+  if (shufflers.length > 1) throw new WireError("planned", "two shufflers in a row are more than this version can use");
+  return new Fields("shuffler", shufflers[0]);
+}
+
+/** @param {any[]} entries @param {number} version @returns {Question[]} */
+function readQuestions(entries, version) {
+  const questions = entries.map((each) => readQuestion(each, version));
   if (new Set(questions.map((each) => each.name)).size < questions.length) throw bad("two questions have the same name");
+  checkParts(questions.map((each) => each.asked));
   return questions;
 }
 
-/** @param {any} content @returns {Question} */
-function readQuestion(content) {
+/** @param {any} content @param {number} version @returns {Question} */
+function readQuestion(content, version) {
   const found = new Fields("question", content);
-  const name = found.text("name", 60), text = found.text("text"), task = found.text("task", 40);
-  if (!/^[A-Za-z][A-Za-z0-9_-]*$/.test(name)) throw bad(`the name '${name}' must be letters, digits, _ and -`);
+  const name = found.name("name"), text = found.text("text"), task = found.text("task", 40);
   const labels = readLabels(found.take("labels")), protocol = found.text("protocol", 60);
   const parameters = found.take("parameters");
   if (parameters === null || typeof parameters !== "object" || Array.isArray(parameters)) throw bad("parameters must be an object");
   const randomizer = buildRandomizer(found.take("law"));
   const range = BY_GROUP.includes(task) ? readRange(new Fields("range", found.take("range"))) : null;
+  const asked = version === 1 ? suggestAsking(task) : readAsking(found.take("asked"), name, task, labels);
+  const noise = version === 1 ? null : readNoise(found.take("noise"));
   found.done();
   const kind = randomizer.grid ? "grid" : randomizer.cells ? "cells" : randomizer.spelling ? "words" : "codes";
   if (!Object.hasOwn(KINDS, task) || KINDS[task] !== kind) {
@@ -225,10 +256,22 @@ function readQuestion(content) {
   if ((labels === null) !== (kind !== "codes") || (labels && codes !== randomizer.size) || (range && codes > 2000)) {
     throw bad(`the labels of '${name}' do not fit its law`);
   }
-  if (task === "count" && (labels?.[0] !== "no" || labels[1] !== "yes")) {
+  const crossed = (/** @type {string} */ word, /** @type {number} */ place) => YES.indexOf(word.toLowerCase()) % 2 === 1 - place;
+  if (task === "count" && (labels?.some(crossed) || (version === 1 && labels?.join() !== "no,yes"))) {
     throw bad(`the labels of the count '${name}' must be no and yes`);
   }
-  return { name, text, task, labels, protocol, randomizer, range };
+  return { name, text, task, labels, protocol, randomizer, range, asked, noise };
+}
+
+/** @param {any} content @returns {Dummies | null} */
+function readNoise(content) {
+  if (content === null) return null;
+  const found = new Fields("noise", content), kind = found.text("kind", 20);
+  if (kind !== "bins" && kind !== "count") throw bad(`noise.kind='${kind}' must be bins or count`);
+  const noise = { kind, bins: found.whole("bins", 2, 1 << 16), most: found.whole("most", 1, 1 << 16), rate: found.decimal("rate") };
+  found.done();
+  if (!(noise.rate > 0 && noise.rate < Infinity) || (kind === "count" && noise.bins !== 2)) throw bad("the noise of a question: rate and bins");
+  return noise;
 }
 
 /** @param {Fields} found @returns {import("./laws.js").Grid} */
@@ -261,27 +304,35 @@ function readWindows(found) {
   return windows;
 }
 
-/** @param {Fields} found @param {number} windows @returns {Promised} */
-function readPromise(found, windows) {
+/** @param {Fields} found @param {number} windows @param {number} version @returns {Promised} */
+function readPromise(found, windows, version) {
+  const none = version > 1 && found.left.get("local_epsilon") === "none";
+  /** @type {Promised} */
   const promise = {
     epsilon: found.decimal("epsilon"),
     delta: found.decimal("delta"),
     honest: found.decimal("honest"),
     minBatch: found.whole("min_batch", 2, 1e9),
-    localEpsilon: found.decimal("local_epsilon"),
+    localEpsilon: none ? (found.take("local_epsilon"), Infinity) : found.decimal("local_epsilon"),
+    trustTheShuffler: version > 1 && found.flag("trust_the_shuffler"),
+    noise: version === 1 ? "devices" : /** @type {"devices"} */ (found.text("noise", 20)),
     reportsPerDevice: found.whole("reports_per_device", 1, windows),
     composed: found.flag("composed"),
     oneQuestion: found.flag("one_question"),
   };
   found.done();
   const { epsilon, delta, honest, minBatch, localEpsilon } = promise;
-  if (!(epsilon > 0 && epsilon <= 100 && localEpsilon > 0 && localEpsilon <= 100)) {
+  if (!(epsilon > 0 && epsilon <= 100 && localEpsilon > 0 && (none || localEpsilon <= 100))) {
     throw bad("epsilon and local_epsilon must be above 0 and at most 100");
   }
   if (!(delta >= 1e-100 && delta < 1 && honest > 0 && honest <= 1)) {
     throw bad("delta must be from 1e-100 to 1, honest above 0 and at most 1");
   }
   if (honest * minBatch < 1) throw bad("honest * min_batch must be at least 1");
+  if (!["devices", "servers"].includes(promise.noise)) throw bad(`promise.noise='${promise.noise}' must be devices or servers`);
+  if (version > 1 && localEpsilon > LARGEST_FLOOR && !promise.trustTheShuffler) {
+    throw bad(`a floor above ${LARGEST_FLOOR}, or none, needs trust_the_shuffler`);
+  }
   return promise;
 }
 

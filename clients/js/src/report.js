@@ -44,6 +44,9 @@ export function encodeAnswers(collection, answers, source) {
   for (const name of Object.keys(answers)) {
     if (!names.has(name)) throw new WireError("answers", `there is no question '${name}'`);
   }
+  // Who leaves out a question that may be skipped has chosen its last category.
+  const skipped = collection.questions.filter((each) => each.asked.skip).map((each) => [each.name, each.labels?.at(-1)]);
+  answers = { ...Object.fromEntries(skipped), ...answers };
   for (const name of names) {
     if (!Object.hasOwn(answers, name)) throw new WireError("answers", `there is no answer to ${name}`);
   }

@@ -180,6 +180,18 @@ export class Fields {
     return value;
   }
 
+  /** A text, or null. @param {string} name @param {number} longest @returns {string | null} */
+  optionalText(name, longest = 500) {
+    return this.left.get(name) === null ? this.take(name) : this.text(name, longest);
+  }
+
+  /** Letters, digits, _ and -, beginning with a letter. @param {string} name */
+  name(name) {
+    const value = this.text(name, 60);
+    if (!/^[A-Za-z][A-Za-z0-9_-]*$/.test(value)) throw bad(`the name '${value}' must be letters, digits, _ and -`);
+    return value;
+  }
+
   /** @param {string} name @returns {boolean} */
   flag(name) {
     const value = this.take(name);

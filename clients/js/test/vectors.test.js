@@ -135,6 +135,24 @@ for (const { what, document, reason } of documents) {
   });
 }
 
+const formats = read("formats");
+
+for (const { what, document, reason } of formats.refused) {
+  test(`a document of format 2 with ${what} is refused`, async () => {
+    const raw = utf8(document), id = toHex(await sha256(raw));
+    await assert.rejects(Collection.read(raw, id), (/** @type {any} */ error) => error.reason === reason);
+  });
+}
+
+for (const { what, document, words, cases } of formats.accepted) {
+  test(`a document of format 2, ${what}: the same messages as in Python`, async () => {
+    const raw = utf8(document), collection = await Collection.read(raw, toHex(await sha256(raw)));
+    for (const { answers, plains } of cases) {
+      assert.deepEqual(encodeAnswers(collection, answers, listedWords(words.map(BigInt))).map(toHex), plains);
+    }
+  });
+}
+
 for (const { kind, value, accepted } of read("texts")) {
   test(`${kind} ${JSON.stringify(value).slice(0, 60)} is ${accepted ? "accepted" : "refused"}, as in Python`, async () => {
     const content = JSON.parse(report.document);

@@ -7,7 +7,7 @@ repeated after a crash and does nothing the second time. One batch per window, f
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +310,7 @@ class Analyzer:
                 question.name: _answer(question, tally, reports)
                 for question, tally in zip(self.collection.questions, tallies, strict=True)
             },
-            "promise": asdict(pledge),
+            "promise": pledge.to_dict(),
             "if_honest": self._suppose_honest(valid),
             "not_private": [_EXACT],
             "one_operator": self.collection.development,

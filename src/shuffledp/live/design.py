@@ -25,6 +25,7 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.live.wire.document import (
+    LARGEST_FLOOR,
     Collection,
     Pledge,
     Windows,
@@ -64,8 +65,6 @@ __all__ = [
 
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
-LARGEST_FLOOR = 8.0
-"""Beyond it (99.97 % right guesses) the floor is meaningless, and whoever wants that must say whom they trust."""
 _LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE, "words")
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")

@@ -119,7 +119,7 @@ def test_a_server_that_drips_is_given_up(monkeypatch):
 
 
 def change(**changes):
-    content = json.loads(live.make_collection().raw)
+    content = json.loads(live.as_format_1(live.make_collection().raw))
     for path, value in changes.items():
         *parts, last = path.split("__")
         place = content
@@ -141,7 +141,7 @@ def test_256_keys_of_all_windows():
 
 
 def test_a_promise_that_takes_minutes_to_check():
-    key = {**json.loads(live.make_collection().raw)["shuffler"]["keys"][0], "last": 99_999}
+    key = {**json.loads(live.make_collection().raw)["shufflers"][0]["keys"][0], "last": 99_999}
     raw = change(windows__count=100_000, promise__reports_per_device=100_000, shuffler__keys=[key])
     collection = Collection.read(raw)
     began = time.process_time()

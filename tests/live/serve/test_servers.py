@@ -386,7 +386,7 @@ def test_documents_of_folders_are_the_exact_bytes(tmp_path):
     home = sdp.live.serve.Home(tmp_path / "survey")
     home.create(COLLECTION, sdp.live.ShufflerSecrets.generate(2), None)
     assert home.collection().id == COLLECTION.id
-    assert json.loads(home.document.read_bytes())["title"] == "A test"
+    assert json.loads(home.document.read_bytes())["texts"]["title"] == "A test"
 
 
 def test_a_page_without_results_asks_nothing_and_follows_the_scheme_of_its_reader():

@@ -11,11 +11,14 @@ import live_support as live
 from live.wire import reference
 from live.wire.vectors import FOLDER, write
 from shuffledp.live.wire.batch import Manifest, write_receipt
+from shuffledp.live.wire.document import Collection
 
 __all__ = ["FOLDER", "WRITERS"]
 
-COLLECTION = live.make_collection()
-OTHER = live.make_collection(title="Another")
+COLLECTION, OTHER = (
+    Collection.read(live.as_format_1(live.make_collection(title=title).raw))
+    for title in ("A test", "Another")
+)
 MESSAGE = bytes([0, 2])
 
 

@@ -42,6 +42,20 @@ def test_a_document_reads_back_as_it_was_written():
     assert again.questions[0].protocol == protocols.krr.make_local(k=3, epsilon=1.5)
 
 
+def test_format_1_is_still_read():
+    old = Collection.read(live.as_format_1(COLLECTION.raw))
+    assert dataclasses.replace(old, raw=COLLECTION.raw) == COLLECTION
+    assert old.id != COLLECTION.id
+    assert old.verify() == COLLECTION.verify()
+
+
+@pytest.mark.parametrize("field", ["trust_the_shuffler", "noise"])
+def test_format_1_has_nothing_of_format_2(field):
+    content = json.loads(live.as_format_1(COLLECTION.raw))
+    content["promise"][field] = CONTENT["promise"][field]
+    refused(json.dumps(content).encode(), "unknown field")
+
+
 def test_the_id_is_of_the_exact_bytes():
     """The same content in other bytes is another collection."""
     blanks = json.dumps(CONTENT, indent=1).encode()
@@ -53,7 +67,7 @@ def test_the_id_is_of_the_exact_bytes():
 @pytest.mark.parametrize(
     ("raw", "match"),
     [
-        (COLLECTION.raw.replace(b'"tokens"', b'"title":"x","tokens"'), "twice"),
+        (COLLECTION.raw.replace(b'"tokens"', b'"format":"x","tokens"'), "twice"),
         (COLLECTION.raw.replace(b'"min_batch":20', b'"min_batch":9007199254740992'), "2\\^53"),
         (COLLECTION.raw.replace(b'"min_batch":20', b'"min_batch":2e1'), "whole"),
         (COLLECTION.raw.replace(b'"min_batch":20', b'"min_batch":NaN'), "whole"),
@@ -74,7 +88,7 @@ def test_duplicate_keys_large_numbers_and_nan_in_a_document(raw, match):
 
 @pytest.mark.parametrize("text", ["a\u0000b", "a\u202eb", "a\nb", "a\u200bb", "", "   ", "x" * 501])
 def test_hostile_texts_in_a_document(text):
-    refused(changed("title", to=text), "text|character")
+    refused(changed("texts", "title", to=text), "text|character")
 
 
 @pytest.mark.parametrize(
@@ -95,13 +109,13 @@ def test_hostile_texts_in_a_document(text):
     ],
 )
 def test_hostile_urls_in_a_document(url):
-    refused(changed("shuffler", "url", to=url), "URL")
+    refused(changed("shufflers", 0, "url", to=url), "URL")
 
 
 @pytest.mark.parametrize(
     ("path", "to", "match"),
     [
-        (("format",), "shuffledp collection 2", "format"),
+        (("format",), "shuffledp collection 3", "format"),
         (("suite",), 2, "suite"),
         (("slots",), 3, "slots"),
         (("message_size",), 2, "message_size"),
@@ -111,7 +125,7 @@ def test_hostile_urls_in_a_document(url):
         (("questions", 0, "labels"), ["car", "car", "bus"], "same"),
         (("questions", 0, "labels"), ["car", "bus"], "fit"),
         (("questions", 1, "labels"), ["yes", "no"], "no and yes"),
-        (("questions", 0, "task"), "count", "does not answer"),
+        (("questions", 0, "task"), "count", "is asked as yes_no"),
         (("questions", 0, "protocol"), "zsum", "no protocol"),
         (("questions", 0, "protocol"), "__class__", "no protocol"),
         (("questions", 0, "parameters", "k"), 4, "law"),
@@ -120,8 +134,8 @@ def test_hostile_urls_in_a_document(url):
         (("questions", 0, "law", "share"), "1", "law"),
         (("windows", "count"), 0, "whole number"),
         (("windows", "count"), True, "whole number"),
-        (("shuffler", "keys", 1, "first"), 0, "cover"),
-        (("shuffler", "sign"), "00", "hexadecimal"),
+        (("shufflers", 0, "keys", 1, "first"), 0, "cover"),
+        (("shufflers", 0, "sign"), "00", "hexadecimal"),
         (("promise", "honest"), "1.5", "honest"),
         (("promise", "delta"), "0", "delta"),
         (("promise", "reports_per_device"), 3, "whole number"),
@@ -138,8 +152,8 @@ def test_every_field_must_be_there(missing):
 
 
 def test_equal_keys_are_refused():
-    refused(changed("analyzer", "public", to=CONTENT["shuffler"]["keys"][0]["public"]), "equal")
-    refused(changed("analyzer", "sign", to=CONTENT["shuffler"]["sign"]), "equal")
+    refused(changed("analyzer", "public", to=CONTENT["shufflers"][0]["keys"][0]["public"]), "equal")
+    refused(changed("analyzer", "sign", to=CONTENT["shufflers"][0]["sign"]), "equal")
 
 
 def test_a_false_promise_is_neither_written_nor_believed():

@@ -49,6 +49,21 @@ def test_documents_that_are_refused(case):
     assert caught.value.reason == (case["reason"] or "document")
 
 
+@pytest.mark.parametrize("case", read("formats")["refused"], ids=lambda case: case["what"])
+def test_documents_of_format_2_that_are_refused(case):
+    with pytest.raises(WireError) as caught:
+        Collection.read(case["document"].encode())
+    assert caught.value.reason == case["reason"]
+
+
+@pytest.mark.parametrize("case", read("formats")["accepted"], ids=lambda case: case["what"])
+def test_documents_of_format_2_and_what_is_sent(case):
+    collection = Collection.read(case["document"].encode())
+    for each in case["cases"]:
+        plains = encode_answers(collection, each["answers"], Listed(case["words"]))
+        assert [plain.hex() for plain in plains] == each["plains"]
+
+
 PLACES = {"url": ("shuffler", "url"), "decimal": ("promise", "delta"), "suite": ("suite",)}
 """Where each kind of `vectors/texts.json` stands in a document; a text is its title."""
 
@@ -116,6 +131,7 @@ def test_javascript_does_the_same(tested):
     files = [path.read_text(encoding="utf-8") for path in (CLIENT / "test").glob("*.test.js")]
     alone = sum(len(re.findall(r'^test\("', text, re.MULTILINE)) for text in files)
     vectors = sum(len(read(name)) for name in ("laws", "messages", "words", "documents", "texts"))
+    vectors += sum(map(len, read("formats").values()))
     assert int(counted["tests"]) == alone + vectors + 4 * len(INDEPENDENT)
     assert int(counted["pass"]) + int(counted["skipped"]) == int(counted["tests"])
     assert counted["skipped"] in (

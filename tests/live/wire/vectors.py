@@ -4,20 +4,22 @@
 
 `laws.json`: tiny randomizers with their whole law, to enumerate. `messages.json`: words and what is sent for them.
 `words.json`: texts, their codes or what is wrong with them, and the messages of those that are words.
-`documents.json`: documents that must be refused, and why. `report.json`: a collection, its keys, answers, words,
+`documents.json`: documents of format 1 that must be refused, and why. `formats.json`: the same for format 2, and
+documents that are accepted, with answers and what is sent for them. `report.json`: a collection, its keys, answers, words,
 and a report that was sealed once (sealing is not reproducible, so that part is opened, not compared).
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from contract.examples import all_examples
-from live_support import make_collection, questions, secret
+from live_support import as_format_1, make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
 from shuffledp.core.randomizer import encode_places, tape_width
-from shuffledp.live.wire.document import Pledge
+from shuffledp.live.wire.document import Collection, Pledge
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import (
     encode_answers,
@@ -26,6 +28,7 @@ from shuffledp.live.wire.report import (
     seal_inner,
     seal_report,
 )
+from shuffledp.live.wire.texts import Asking, Kind
 
 FOLDER = Path(__file__).parents[3] / "vectors"
 _PEOPLE = 12
@@ -133,7 +136,7 @@ ANSWERS = {
 
 def write_documents():
     """What must be refused: the document with a change, and the reason."""
-    good = survey().raw.decode()
+    good = as_format_1(survey().raw).decode()
     law = json.loads(good)["questions"][0]["law"]["share"]
     changes = [
         ("a key twice", '"tokens":false', '"tokens":false,"tokens":false', "document"),
@@ -151,7 +154,7 @@ def write_documents():
         ("a script for a URL", "http://127.0.0.1", "javascript:alert(1)//", "document"),
         ("a user in the URL", "http://127.0.0.1", "https://127.0.0.1:1@127.0.0.1", "document"),
         ("another suite", '"suite":1', '"suite":2', "document"),
-        ("another format", "collection 1", "collection 2", "document"),
+        ("another format", "collection 1", "collection 3", "document"),
         ("slots that do not follow", '"slots":6', '"slots":7', "document"),
         ("an unknown alphabet", '"Texts","alphabet":"word"', '"Texts","alphabet":"runes"', None),
         ("words without an alphabet", '"Texts","alphabet":"word",', '"Texts",', None),
@@ -197,7 +200,7 @@ def write_documents():
 
 def write_report():
     """A whole report, with all keys."""
-    collection, window = survey(), 1
+    collection, window = Collection.read(as_format_1(survey().raw)), 1
     tape = [SeededWords(9 + place) for place in range(len(collection.questions))]
     words = [
         str(word)
@@ -243,7 +246,7 @@ def survey_of_one():
 
 def write_choices():
     """Words and plaintexts of reports that answer one random question."""
-    collection, cases = survey_of_one(), []
+    collection, cases = Collection.read(as_format_1(survey_of_one().raw)), []
     answers = {each.name: ANSWERS[each.name] for each in collection.questions}
     third = -(-(1 << 64) // 3)
     for place, first in enumerate((0, third - 1, third, 2 * third - 1, 2 * third, (1 << 64) - 1)):
@@ -256,6 +259,170 @@ def write_choices():
         "answers": answers,
         "cases": cases,
     }
+
+
+def ask_in_format_2():
+    """A yes or no in its own words, a choice that may be skipped, and a number."""
+    way, home = questions(0.8)
+    labels = (*way.labels, "prefer not to say")
+    skip = replace(
+        way,
+        protocol=protocols.krr.make_local(k=4, epsilon=0.8),
+        labels=labels,
+        asking=Asking(kind=Kind.CHOICE, skip=True),
+    )
+    return skip, replace(home, labels=("nein", "ja")), ask_all()[2]
+
+
+def set_at(path, value):
+    """A change of a document: `value` at a path such as promise.noise; None is null, ... leaves it out."""
+
+    def change(content):
+        *names, last = path.split(".")
+        for name in names:
+            content = content[int(name) if name.isdigit() else name]
+        if value is ...:
+            del content[last]
+        else:
+            content[last] = value
+
+    return change
+
+
+def _several(content, text="Which?", of="ways"):
+    for each in content["questions"][1:]:
+        each.update(task="count", labels=["no", "yes"], protocol="rr")
+        each["parameters"] = content["questions"][1]["parameters"]
+        each["law"] = content["questions"][1]["law"]
+        each["asked"] |= {"kind": "several", "part_of": {"name": of, "text": "Which?"}}
+    content["questions"][2]["asked"]["part_of"]["text"] = text
+
+
+def _scale(content, labels=("1", "2", "3", "4")):
+    asked = {"kind": "scale", "skip": False, "ends": ["bad", "good"]}
+    content["questions"][0]["asked"] |= asked
+    content["questions"][0]["labels"] = list(labels)
+
+
+NOISE = {"kind": "bins", "bins": 4, "rate": "0.5", "most": 36}
+FINE = {
+    "as it is": [],
+    "another title": [set_at("texts.title", "Another")],
+    "a floor of 15 that is pledged": [
+        set_at("promise.local_epsilon", "15"),
+        set_at("promise.trust_the_shuffler", True),
+    ],
+    "a trusted shuffler, and a floor all the same": [set_at("promise.trust_the_shuffler", True)],
+    "nothing that may be skipped": [set_at("questions.0.asked.skip", False)],
+}
+PLANNED = {
+    "two shufflers": [lambda content: content["shufflers"].append(content["shufflers"][0])],
+    "another language": [set_at("texts.language", "pt-BR")],
+    "another script": [set_at("texts.language", "sr-Latn")],
+    "right to left": [set_at("texts.direction", "rtl")],
+    "a welcome": [set_at("texts.welcome", "w" * 4000)],
+    "a consent": [set_at("texts.consent", "I agree.")],
+    "a contact": [set_at("texts.contact", "office@survey.example")],
+    "a description": [set_at("questions.2.asked.description", "On an ordinary day.")],
+    "a unit": [set_at("questions.2.asked.unit", "minutes")],
+    "a scale": [_scale],
+    "several choices": [_several],
+}
+WRONG = {
+    "a floor of 15": [set_at("promise.local_epsilon", "15")],
+    "a floor a little above 8": [set_at("promise.local_epsilon", "8.0000000001")],
+    "no floor and nobody to trust": [set_at("promise.local_epsilon", "none")],
+    "no floor and no servers that add noise": [
+        set_at("promise.local_epsilon", "none"),
+        set_at("promise.trust_the_shuffler", True),
+    ],
+    "a floor in other words": [set_at("promise.local_epsilon", "None")],
+    "an infinite floor": [set_at("promise.local_epsilon", "Infinity")],
+    "trust that is a word": [set_at("promise.trust_the_shuffler", "yes")],
+    "no word about trust": [set_at("promise.trust_the_shuffler", ...)],
+    "noise of somebody else": [set_at("promise.noise", "analyzer")],
+    "no word about noise": [set_at("promise.noise", ...)],
+    "noise of servers without a law": [set_at("promise.noise", "servers")],
+    "a law of servers that add nothing": [set_at("questions.0.noise", NOISE)],
+    "a law of another kind": [set_at("questions.0.noise", NOISE | {"kind": "poisson"})],
+    "a law without a rate": [set_at("questions.0.noise", NOISE | {"rate": "0"})],
+    "a law with a rate below zero": [set_at("questions.0.noise", NOISE | {"rate": "-0.5"})],
+    "a law with no cut": [set_at("questions.0.noise", NOISE | {"most": 0})],
+    "a law with too large a cut": [set_at("questions.0.noise", NOISE | {"most": 65_537})],
+    "a law with one bin": [set_at("questions.0.noise", NOISE | {"bins": 1})],
+    "a law with one field more": [set_at("questions.0.noise", NOISE | {"word_bits": 64})],
+    "a count of three": [set_at("questions.0.noise", NOISE | {"kind": "count", "bins": 3})],
+    "no shuffler": [set_at("shufflers", [])],
+    "three shufflers": [lambda content: content["shufflers"].extend(content["shufflers"] * 2)],
+    "a shuffler as in format 1": [
+        lambda content: content.update(shuffler=content.pop("shufflers")[0])
+    ],
+    "a title as in format 1": [set_at("title", "A test")],
+    "no texts": [set_at("texts", ...)],
+    "no welcome at all": [set_at("texts.welcome", ...)],
+    "an empty welcome": [set_at("texts.welcome", " ")],
+    "too long a welcome": [set_at("texts.welcome", "w" * 4001)],
+    "a language in words": [set_at("texts.language", "English")],
+    "a language with a line of its own": [set_at("texts.language", "en_US")],
+    "a direction in words": [set_at("texts.direction", "up")],
+    "one more text": [set_at("texts.imprint", "?")],
+    "no way to ask": [set_at("questions.0.asked", ...)],
+    "one more way to ask": [set_at("questions.0.asked.more", None)],
+    "a choice asked as a number": [set_at("questions.0.asked.kind", "number")],
+    "a number asked as a text": [set_at("questions.2.asked.kind", "text")],
+    "a unit of a choice": [set_at("questions.0.asked.unit", "km")],
+    "a yes or no that may be skipped": [set_at("questions.1.asked.skip", True)],
+    "ends of a choice": [set_at("questions.0.asked.ends", ["bad", "good"])],
+    "a scale without ends": [_scale, set_at("questions.0.asked.ends", None)],
+    "a scale with three ends": [_scale, set_at("questions.0.asked.ends", ["a", "b", "c"])],
+    "a scale from 0": [lambda content: _scale(content, ("0", "1", "2", "3"))],
+    "several that belong to nothing": [_several, set_at("questions.1.asked.part_of", None)],
+    "several that say different things": [lambda content: _several(content, text="What?")],
+    "one choice of several": [_several, set_at("questions.2.asked.part_of.name", "other")],
+    "a part without a name": [_several, set_at("questions.1.asked.part_of.name", "1")],
+    "yes for no": [set_at("questions.1.labels", ["yes", "no"])],
+    "True for no": [set_at("questions.1.labels", ["True", "ja"])],
+    "format 3": [set_at("format", "shuffledp collection 3")],
+    "another suite": [set_at("suite", 2)],
+}
+
+
+def write_formats():
+    """Documents of format 2: accepted with answers and plaintexts, or refused."""
+    asked = ask_in_format_2()
+    good = make_collection(questions=asked)
+    width = sum(each.width for each in asked)
+    words = [str(word) for word in SeededWords(3).words(width, 64).tolist()]
+    given = [
+        {"way": "bus", "home": "ja", "minutes": 37.5},
+        {"home": "True", "minutes": 0},
+        {"way": "prefer not to say", "home": "0", "minutes": 240},
+    ]
+    accepted, refused = [], []
+    for what, changes in FINE.items():
+        raw = _change(good.raw, changes)
+        collection = Collection.read(raw)
+        cases = [
+            {
+                "answers": each,
+                "plains": [p.hex() for p in encode_answers(collection, each, Listed(words))],
+            }
+            for each in given
+            if collection.questions[0].asked.skip or "way" in each
+        ]
+        accepted.append({"what": what, "document": raw.decode(), "words": words, "cases": cases})
+    for reason, listed in (("planned", PLANNED), ("document", WRONG)):
+        for what, changes in listed.items():
+            raw = _change(good.raw, changes)
+            refused.append({"what": what, "document": raw.decode(), "reason": reason})
+    return {"accepted": accepted, "refused": refused}
+
+
+def _change(raw, changes):
+    content = json.loads(raw)
+    for change in changes:
+        change(content)
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 SPELLINGS = [
@@ -352,6 +519,7 @@ WRITERS = {
     "words": write_words,
     "documents": write_documents,
     "choices": write_choices,
+    "formats": write_formats,
 }
 
 

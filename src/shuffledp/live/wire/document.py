@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -20,13 +21,16 @@ from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.hpke import SUITE
 from shuffledp.live.wire.question import CHOICE_BITS, SAMPLED, Question, read_questions
-from shuffledp.live.wire.strict import Fields, as_decimal, read_json, write_canonical
+from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
+from shuffledp.live.wire.texts import Texts, read_texts
 from shuffledp.numerics.rounding import float_above, float_below
 
 __all__ = [
-    "FORMAT",
+    "FORMATS",
+    "LARGEST_FLOOR",
     "MOST_ANSWERS",
     "Collection",
+    "Noise",
     "Pledge",
     "ShufflerKey",
     "Windows",
@@ -36,11 +40,24 @@ __all__ = [
     "write_document",
 ]
 
-FORMAT = "shuffledp collection 1"
+FORMATS = ("shuffledp collection 1", "shuffledp collection 2")
+"""Which are read; the last one is written."""
+LARGEST_FLOOR = 8.0
+"""Beyond it (99.97 % right guesses) the floor of a report is meaningless, and the document must say whom people trust."""
 MOST_ANSWERS = 366
 """Of a device in a composed promise: every device recomputes it, in a second or two."""
 _MOST_QUESTIONS = 64
+_NO_FLOOR = "none"
 _LATEST = 2**40
+
+
+class Noise(Enum):
+    """Who adds the noise that hides one answer among the others."""
+
+    DEVICES = "devices"
+    """Each device, all by itself."""
+    SERVERS = "servers"
+    """The shuffler adds messages, the analyzer adds to its tally; devices may add a floor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +71,25 @@ class Pledge:
     min_batch: int
     """No batch with fewer reports is ever opened."""
     local_epsilon: float
-    """What is left for a whole report if everybody else conspires."""
+    """What is left for a whole report if everybody else conspires; infinite: nothing."""
     reports_per_device: int = 1
     """Over the life of the collection."""
     composed: bool = True
     """Whether epsilon and delta are for all reports of a device together, not for each of them."""
     one_question: bool = False
     """Whether a report answers one random question with the whole floor, not all questions with a part each."""
+    noise: Noise = Noise.DEVICES
+    trust_the_shuffler: bool = False
+    """Whether people are told that shuffler and analyzer together could read answers: no floor, or hardly one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for people: no floor is "none".
+
+        >>> Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=math.inf).to_dict()["local_epsilon"]
+        'none'
+        """
+        floor = self.local_epsilon if math.isfinite(self.local_epsilon) else _NO_FLOOR
+        return {**asdict(self), "local_epsilon": floor, "noise": self.noise.value}
 
     @property
     def floor(self) -> float:
@@ -71,6 +100,8 @@ class Pledge:
         ... ).floor
         10.5
         """
+        if math.isinf(self.local_epsilon):
+            return math.inf
         return float_above(Fraction(self.local_epsilon) * self.reports_per_device)
 
     @property
@@ -93,6 +124,8 @@ class Pledge:
         'local epsilon = 1.1 for each of 7 reports, 7.70001 together: somebody who was undecided guesses a yes or no right \
 in at most 99.96 % of cases'
         """
+        if math.isinf(self.local_epsilon):
+            return "nothing: there is no floor, and the messages are the answers"
         each = f"local epsilon = {round_up(self.local_epsilon, 6)}"
         if self.reports_per_device > 1:
             each += f" for each of {self.reports_per_device:,} reports, {round_up(self.floor, 6)} together"
@@ -158,7 +191,7 @@ class Collection:
     """A collection as everybody sees it. Made by `Collection.read` alone: the bytes are the collection."""
 
     raw: bytes
-    title: str
+    texts: Texts
     questions: tuple[Question, ...]
     pledge: Pledge
     windows: Windows
@@ -173,6 +206,11 @@ class Collection:
     def id(self) -> bytes:
         """SHA-256 of the bytes."""
         return hashlib.sha256(self.raw).digest()
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.texts.title
 
     @property
     def slots(self) -> int:
@@ -227,17 +265,21 @@ class Collection:
         if expected_id is not None and hashlib.sha256(raw).digest() != expected_id:
             raise WireError("document", "its hash is not the id of the collection")
         top = Fields("document", read_json(raw))
-        if top.take("format") != FORMAT:
-            raise WireError("document", f"its format is not {FORMAT!r}")
+        said = top.take("format")
+        if said not in FORMATS:
+            raise WireError("document", f"its format is none of {', '.join(FORMATS)}")
+        version = 1 + FORMATS.index(said)
         top.whole("suite", SUITE, SUITE)
         windows = _read_windows(Fields("windows", top.take("windows")))
-        shuffler = Fields("shuffler", top.take("shuffler"))
+        shuffler = _take_shuffler(top, version)
         analyzer = Fields("analyzer", top.take("analyzer"))
         found = cls(
             raw=bytes(raw),
-            title=top.text("title"),
-            questions=read_questions(top.items("questions", _MOST_QUESTIONS)),
-            pledge=_read_pledge(Fields("promise", top.take("promise")), windows),
+            texts=Texts(title=top.text("title"))
+            if version == 1
+            else read_texts(Fields("texts", top.take("texts"))),
+            questions=read_questions(top.items("questions", _MOST_QUESTIONS), version),
+            pledge=_read_pledge(Fields("promise", top.take("promise")), windows, version),
             windows=windows,
             url=read_url(shuffler.text("url")),
             shuffler_keys=_read_keys(shuffler.items("keys", 256), windows),
@@ -253,6 +295,8 @@ class Collection:
             raise WireError("document", "slots and message_size do not follow from its questions")
         _check_one_question(found)
         _check_distinct_keys(found)
+        _check_noise(found)
+        _refuse_planned(found)
         return found
 
     def verify(self) -> Guarantee:
@@ -286,7 +330,7 @@ def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
     >>> add_floors([asked] * 3) > 0.3
     True
     """
-    if one:
+    if one or any(math.isinf(each.epsilon0) for each in questions):
         return max(each.epsilon0 for each in questions)
     return float_above(sum((Fraction(each.epsilon0) for each in questions), Fraction(0)))
 
@@ -384,7 +428,8 @@ def _set_generator_aside(
 
 def write_document(
     *,
-    title: str,
+    title: str = "",
+    texts: Texts | None = None,
     questions: Sequence[Question],
     pledge: Pledge,
     windows: Windows,
@@ -395,27 +440,36 @@ def write_document(
     analyzer_sign: bytes,
     tokens: bool = False,
 ) -> Collection:
-    """The document of a new collection, read back and verified: a promise that does not hold is refused."""
+    """The document of a new collection, read back and verified: a promise that does not hold is refused.
+
+    It has a `title`, or `texts` with one and more.
+    """
     content: dict[str, Any] = {
-        "format": FORMAT,
-        "title": title,
+        "format": FORMATS[-1],
+        "texts": (texts or Texts(title=title)).to_dict(),
         "questions": [each.to_dict() for each in questions],
         "promise": {
             "epsilon": as_decimal(pledge.epsilon),
             "delta": as_decimal(pledge.delta),
             "honest": as_decimal(pledge.honest),
             "min_batch": pledge.min_batch,
-            "local_epsilon": as_decimal(pledge.local_epsilon),
+            "local_epsilon": _NO_FLOOR
+            if math.isinf(pledge.local_epsilon)
+            else as_decimal(pledge.local_epsilon),
+            "trust_the_shuffler": pledge.trust_the_shuffler,
+            "noise": pledge.noise.value,
             "reports_per_device": pledge.reports_per_device,
             "composed": pledge.composed,
             "one_question": pledge.one_question,
         },
         "windows": asdict(windows),
-        "shuffler": {
-            "url": url,
-            "keys": [{**asdict(key), "public": key.public.hex()} for key in shuffler_keys],
-            "sign": shuffler_sign.hex(),
-        },
+        "shufflers": [
+            {
+                "url": url,
+                "keys": [{**asdict(key), "public": key.public.hex()} for key in shuffler_keys],
+                "sign": shuffler_sign.hex(),
+            }
+        ],
         "analyzer": {"public": analyzer_public.hex(), "sign": analyzer_sign.hex()},
         "tokens": tokens,
         "suite": SUITE,
@@ -427,25 +481,69 @@ def write_document(
     return collection
 
 
-def _read_pledge(found: Fields, windows: Windows) -> Pledge:
+def _take_shuffler(top: Fields, version: int) -> Fields:
+    if version == 1:
+        return Fields("shuffler", top.take("shuffler"))
+    shufflers = top.items("shufflers", 2)
+    if len(shufflers) > 1:
+        raise WireError("planned", "two shufflers in a row are more than this version can use")
+    return Fields("shuffler", shufflers[0])
+
+
+def _read_pledge(found: Fields, windows: Windows, version: int) -> Pledge:
+    floor = found.take("local_epsilon")
+    none = version >= 2 and floor == _NO_FLOOR
     pledge = Pledge(
         epsilon=found.decimal("epsilon"),
         delta=found.decimal("delta"),
         honest=found.decimal("honest"),
         min_batch=found.whole("min_batch", 2, 10**9),
-        local_epsilon=found.decimal("local_epsilon"),
+        local_epsilon=math.inf if none else read_decimal("promise.local_epsilon", floor),
         reports_per_device=found.whole("reports_per_device", 1, windows.count),
         composed=found.flag("composed"),
         one_question=found.flag("one_question"),
+        noise=Noise.DEVICES if version == 1 else _read_noise(found.text("noise", 20)),
+        trust_the_shuffler=version >= 2 and found.flag("trust_the_shuffler"),
     )
     found.finish()
-    if not 0 < pledge.epsilon <= 100 or not 0 < pledge.local_epsilon <= 100:
+    if not 0 < pledge.epsilon <= 100 or not (none or 0 < pledge.local_epsilon <= 100):
         raise WireError("document", "epsilon and local_epsilon must be above 0 and at most 100")
     if not 1e-100 <= pledge.delta < 1 or not 0 < pledge.honest <= 1:
         raise WireError("document", "delta must be from 1e-100 to 1, honest above 0 and at most 1")
     if pledge.honest * pledge.min_batch < 1:
         raise WireError("document", "honest * min_batch must be at least 1")
+    if version >= 2 and pledge.local_epsilon > LARGEST_FLOOR and not pledge.trust_the_shuffler:
+        raise WireError(
+            "document", f"a floor above {LARGEST_FLOOR:g}, or none, needs trust_the_shuffler"
+        )
     return pledge
+
+
+def _read_noise(said: str) -> Noise:
+    if said not in [each.value for each in Noise]:
+        raise WireError("document", f"promise.noise={said!r} must be devices or servers")
+    return Noise(said)
+
+
+def _check_noise(found: Collection) -> None:
+    servers = found.pledge.noise is Noise.SERVERS
+    for each in found.questions:
+        if (each.noise is not None) != servers:
+            raise WireError(
+                "document",
+                f"the question {each.name!r} has a law of the servers' noise if they add it, and only then",
+            )
+    if math.isinf(found.pledge.local_epsilon) and not servers:
+        raise WireError("document", "without a floor the noise must come from the servers")
+
+
+def _refuse_planned(found: Collection) -> None:
+    """Refuse what the format has room for, and nothing can honour yet."""
+    found.texts.refuse_planned()
+    for each in found.questions:
+        each.asked.refuse_planned(each.name)
+    if found.pledge.noise is Noise.SERVERS:
+        raise WireError("planned", "noise of the servers is more than this version can add")
 
 
 def _read_windows(found: Fields) -> Windows:

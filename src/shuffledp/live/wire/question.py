@@ -7,8 +7,7 @@ protocol for histograms. The noise comes later, so rounding costs no privacy.
 """
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,7 +23,9 @@ from shuffledp.core.octets import MessageCode
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
+from shuffledp.live.wire.noise import Dummies, read_dummies
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
+from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
 
 __all__ = [
     "BY_GROUP",
@@ -118,6 +119,15 @@ class Question:
     """What a participant chooses among; None for numbers."""
     range: tuple[float, float] | None = None
     """The ends of a number by group; the groups are the labels."""
+    asking: Asking | None = None
+    """How it is asked; None: as its task usually is."""
+    noise: Dummies | None = None
+    """What each server adds to the messages of a window; None: the devices' noise is all there is."""
+
+    @property
+    def asked(self) -> Asking:
+        """How it is asked."""
+        return self.asking or Asking(kind=suggest_kind(self.task))
 
     def place_of(self, answer: object) -> int:
         """The place of an answer, or `DataError` with what would be one; by group an answer is "GROUP: NUMBER".
@@ -132,12 +142,12 @@ class Question:
             group, value = self._split(str(answer))
             return group * _PLACES + int(self._ends.places([self._number(value)])[0])
         if self.labels is not None:
-            shown = _as_label(answer, yes_or_no=self.task == "count")
-            if shown not in self.labels:
-                raise DataError(
-                    f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}"
-                )
-            return self.labels.index(shown)
+            shown = str(answer)
+            if shown in self.labels:
+                return self.labels.index(shown)
+            if self.task == "count" and shown.lower() in _YES:  # in whichever language it is asked
+                return _YES.index(shown.lower()) % 2
+            raise DataError(f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}")
         if self.spelling is not None:
             codes, faults = self.spelling.read([answer])
             if faults[0]:
@@ -233,6 +243,8 @@ class Question:
             },
             "law": describe_law(self.protocol.randomizer),
             **({} if self.range is None else {"range": _write_range(*self.range)}),
+            "asked": self.asked.to_dict(),
+            "noise": None if self.noise is None else self.noise.to_dict(),
         }
 
 
@@ -246,38 +258,56 @@ def _write_range(lower: float, upper: float) -> dict[str, str]:
     return {"lower": as_decimal(lower), "upper": as_decimal(upper)}
 
 
-_YES = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
+_YES = ("no", "yes", "false", "true", "0", "1")
 
 
-def _as_label(answer: object, *, yes_or_no: bool) -> str:
-    shown = str(answer)
-    return _YES.get(shown.lower(), shown) if yes_or_no else shown
-
-
-def read_questions(entries: list[Any]) -> tuple[Question, ...]:
-    """The questions of a document, strictly."""
-    questions = tuple(map(_read_question, entries))
+def read_questions(entries: list[Any], version: int) -> tuple[Question, ...]:
+    """The questions of a document of that format, strictly."""
+    questions = tuple(_read_question(each, version) for each in entries)
     names = [each.name for each in questions]
     if len(set(names)) < len(names):
         raise WireError("document", "two questions have the same name")
+    check_parts([each.asked.part_of for each in questions])
     return questions
 
 
-def _read_question(content: object) -> Question:
+def _read_question(content: object, version: int) -> Question:
     found = Fields("question", content)
-    name = found.text("name", 60)
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-        raise WireError("document", f"the name {name!r} must be letters, digits, _ and -")
+    name = found.name("name")
     text, task = found.text("text"), found.text("task", 40)
     labels = _read_labels(found.take("labels"))
     protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"))
     law = found.take("law")
     ends = _read_range(Fields("range", found.take("range"))) if task in BY_GROUP else None
+    asking = noise = None
+    if version >= 2:
+        asking = read_asking(found.take("asked"), name, task, labels)
+        asking = None if asking == Asking(kind=suggest_kind(task)) else asking
+        said = found.take("noise")
+        noise = None if said is None else read_dummies(said)
     found.finish()
     if law != describe_law(protocol.randomizer):
         raise WireError("document", f"the law of {name!r} is not that of its protocol here")
     _check_labels(name, task, labels, protocol)
-    return Question(name=name, text=text, task=task, protocol=protocol, labels=labels, range=ends)
+    if task == "count":
+        _check_yes(name, labels or (), version)
+    return Question(
+        name=name,
+        text=text,
+        task=task,
+        protocol=protocol,
+        labels=labels,
+        range=ends,
+        asking=asking,
+        noise=noise,
+    )
+
+
+def _check_yes(name: str, labels: Sequence[str], version: int) -> None:
+    """A count has a word for no and one for yes: those of format 1, or of any language."""
+    crossed = [word for place, word in enumerate(labels) if word.lower() in _YES[1 - place :: 2]]
+    if crossed or (version == 1 and tuple(labels) != ("no", "yes")):
+        raise WireError("document", f"the labels of the count {name!r} must be no and yes")
 
 
 def _read_range(found: Fields) -> tuple[float, float]:
@@ -326,8 +356,6 @@ def _check_labels(
         have = 2 * (have or 0) if (have or 0) <= _MOST_GROUPS else 0
     if have != wanted:
         raise WireError("document", f"the labels of {name!r} do not fit {domain}")
-    if task == "count" and labels != ("no", "yes"):
-        raise WireError("document", f"the labels of the count {name!r} must be no and yes")
 
 
 def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:

@@ -66,7 +66,16 @@ def encode_answers(
 
 
 def place_answers(collection: Collection, answers: Mapping[str, object]) -> dict[str, Codes]:
-    """The place of each answer of one person in its domain; refuses what is missing, unknown or misspelt."""
+    """The place of each answer of one person in its domain; refuses what is missing, unknown or misspelt.
+
+    Who leaves out a question that may be skipped has chosen its last category.
+    """
+    skipped = {
+        each.name: each.labels[-1]
+        for each in collection.questions
+        if each.labels and each.asked.skip
+    }
+    answers = {**skipped, **answers}
     missing = [each.name for each in collection.questions if each.name not in answers]
     if missing:
         raise WireError("answers", f"there is no answer to {', '.join(missing)}")

@@ -198,6 +198,19 @@ class Fields:
             raise _bad(f"{self._where}.{name} must be a text of 1 to {longest} characters")
         return value
 
+    def optional_text(self, name: str, longest: int = 500) -> str | None:
+        """A text, or null."""
+        if name in self._left and self._left[name] is None:
+            return self.take(name)  # type: ignore[no-any-return]
+        return self.text(name, longest)
+
+    def name(self, name: str) -> str:
+        """Letters, digits, _ and -, beginning with a letter."""
+        value = self.text(name, 60)
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", value):
+            raise _bad(f"the name {value!r} must be letters, digits, _ and -")
+        return value
+
     def flag(self, name: str) -> bool:
         """True or false."""
         value = self.take(name)
