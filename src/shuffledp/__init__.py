@@ -83,7 +83,6 @@ if TYPE_CHECKING:
     from shuffledp.questions import Question, Survey, SurveyAnswer, SurveyPlan
     from shuffledp.questions.answer import Answer
     from shuffledp.questions.asking import ask
-    from shuffledp.questions.request import Request
 
 __all__ = [
     "Accountant",
@@ -126,7 +125,6 @@ __all__ = [
     "Question",
     "Randomizer",
     "Reals",
-    "Request",
     "SecureWords",
     "SeededWords",
     "ShuffleProtocol",
@@ -211,7 +209,6 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "core.cells": "Bins Cells",
             "core.texts": "Keys Texts",
             "questions.asking": "ask",
-            "questions.request": "Request",
             "questions": "Question Survey SurveyAnswer SurveyPlan",
             "accounting.compose": "compose compose_renyi",
             "protocols": "make",

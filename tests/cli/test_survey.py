@@ -33,7 +33,7 @@ def test_run_prints_json(shuffledp, people, questions, survey):
     assert found.exit_code == 0, found.output
     answer = json.loads(found.stdout)
     assert answer["n"] == 3000
-    assert answer["not_private"] == [sdp.questions.request.SEEDED]
+    assert answer["not_private"] == [sdp.questions.SEEDED]
     assert abs(answer["questions"]["home"]["estimate"][0]["value"] - survey.home.sum()) < 60
     assert [row["label"] for row in answer["questions"]["home_by_way"]["estimate"]][:2] == [
         "car",

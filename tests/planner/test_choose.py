@@ -11,7 +11,6 @@ from shuffledp.planner import choose
 from shuffledp.planner.choice import SAME, Aim, choose_row, order_candidates, recognise
 from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.rows import evaluate
-from shuffledp.questions.request import Request
 from shuffledp.tasks import Histogram, Mean, Sum
 from support import first
 
@@ -213,7 +212,7 @@ class TestFiles:
     def test_ask_prefers_it_and_messages_do_not(self, tmp_path):
         path = tmp_path / "a.csv"
         path.write_text("x\n" + "\n".join(str(i % 64) for i in range(10_000)) + "\n")
-        request = Request(task="histogram", options={"k": 64}, epsilon=2.0, model="local")
-        column = sdp.open_column(path)
-        assert request.prepare(column).protocol.dealt
-        assert not request.prepare(column, sent=True).protocol.dealt
+        question = sdp.Question(name="x", task="histogram", column=None, options={"k": 64})
+        survey = sdp.Survey.of(question, epsilon=2.0, model="local")
+        assert survey.prepare(path).protocol.dealt
+        assert not survey.prepare(path, sent=True).protocol.dealt

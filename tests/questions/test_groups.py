@@ -134,18 +134,17 @@ def test_the_command_line_with_a_ledger(task, tmp_path, monkeypatch):
 
 
 def test_delta_is_compared_with_the_number_that_the_protocol_is_made_for():
-    minutes, way = take_column(PEOPLE, "minutes"), take_column(PEOPLE, "way")
-    request = sdp.Request(
+    question = sdp.Question(
+        name="minutes",
         task="mean",
+        column="minutes",
         options={"lower": 0, "upper": 240},
         by="way",
-        groups=WAYS,
-        epsilon=1.0,
-        delta=1e-4,
-        n=100 * N,
+        groups=tuple(WAYS),
     )
+    survey = sdp.Survey.of(question, epsilon=1.0, delta=1e-4)
     with pytest.raises(sdp.ParameterError, match=f"at most 1/n = {1 / (100 * N):.3g}"):
-        request.prepare(minutes, grouping=way)
+        survey.prepare(PEOPLE, n=100 * N)
 
 
 def test_yes_and_no_need_no_declaration():
@@ -256,18 +255,11 @@ def test_messages_by_group(task, tmp_path):
     values[:5] = None
     ways = source.choice(["car", "bus"], 900)
     given = {"lower": 0, "upper": 1} if task == "mean" else {}
-    request = sdp.Request(
-        task=task,
-        options=given,
-        epsilon=2.0,
-        delta=1e-5,
-        by="way",
-        groups=("car", "bus"),
-        on_invalid="drop",
+    question = sdp.Question(
+        name="home", task=task, column="home", options=given, by="way", groups=("car", "bus")
     )
-    prepared = request.prepare(
-        take_column(values.tolist(), "home"), grouping=take_column(ways.tolist(), "way"), sent=True
-    )
+    survey = sdp.Survey.of(question, epsilon=2.0, delta=1e-5, on_invalid="drop")
+    prepared = survey.prepare({"home": values.tolist(), "way": ways.tolist()}, sent=True)
     sent = prepared.randomize(tmp_path / "m.parquet")
     assert (sent.n, sent.rows, sent.invalid["null"]) == (895, 900, 5)
     kept = sdp.read_tally(sdp.write_tally(sdp.tally_file(sent.path), tmp_path / "t.json"))

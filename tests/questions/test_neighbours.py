@@ -119,7 +119,9 @@ def test_surveys(case, kind, tmp_path):
     values = [value for _, some in case.policies() for value in list_values(case, kind, some)]
     for value in [case.base[0], *values[:: 2 if kind == "dict" else 6]]:
         data = INPUTS[kind](replace_one(case, value), tmp_path)
-        seen.append(observe(lambda data=data: survey.ask(data, rng=sdp.SeededWords(1)), case.task))
+        seen.append(
+            observe(lambda data=data: sdp.ask(data, survey, rng=sdp.SeededWords(1)), case.task)
+        )
     assert len(seen) > 1
     assert all(each == seen[0] for each in seen)
     assert seen[0][0] == "answer"

@@ -319,7 +319,7 @@ class TestLedger:
 
     def test_one_too_many_is_refused_before_anything_is_randomized(self, tmp_path, monkeypatch):
         self.ask(tmp_path)
-        monkeypatch.setattr("shuffledp.questions.request.run_file", None)
+        monkeypatch.setattr("shuffledp.questions.prepared.run_file", None)
         with pytest.raises(sdp.BudgetError):
             self.ask(tmp_path)
         assert len(sdp.ledger.Ledger(tmp_path / "ledger.json").entries()) == 1

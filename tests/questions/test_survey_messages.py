@@ -76,7 +76,8 @@ def small():
 def test_messages_are_those_of_everybodys_devices(prepared, tmp_path, monkeypatch):
     """The same words, question after question: the same messages, in another order, and the same tally."""
     monkeypatch.setattr(messages, "_PIECE_BYTES", 1 << 12)
-    sent = prepared.randomize(tmp_path / "m.parquet", rng=sdp.SeededWords(7))
+    seeded = replace(prepared, rng=sdp.SeededWords(7))
+    sent = seeded.randomize(tmp_path / "m.parquet")
     words, people = sdp.SeededWords(7), make_people()
     expected, tallies = [], []
     for number, (name, part) in enumerate(sdp.protocols.bundle.questions(prepared.plan.protocol)):
@@ -105,7 +106,7 @@ def test_messages_are_those_of_everybodys_devices(prepared, tmp_path, monkeypatc
 
 def test_answers_are_those_of_a_run_but_for_the_noise(prepared, tmp_path):
     """Labels, groups, errors and the guarantee are the same; the values are off by their noise."""
-    run = prepared.answer(rng=sdp.SeededWords(1))
+    run = replace(prepared, rng=sdp.SeededWords(1)).answer()
     found = sdp.tally_file(prepared.randomize(tmp_path / "m.arrow").path)
     kept = sdp.read_tally(sdp.write_tally(found, tmp_path / "t.json"))
     assert kept.protocol == found.protocol == prepared.plan.protocol
@@ -159,18 +160,22 @@ def test_another_survey_does_not_add(small, tmp_path):
 
 def test_fewer_people_than_the_noise_was_made_for(small, tmp_path):
     prepared = small.prepare(make_people(), n=N + 100)
-    assert prepared.protocol.guarantee.delta > 1e-6
+    assert prepared.in_force.guarantee.delta > 1e-6
     answer = sdp.SurveyAnswer.of(sdp.tally_file(prepared.randomize(tmp_path / "m.arrow").path))
-    assert answer.guarantee == prepared.protocol.guarantee
+    assert answer.guarantee == prepared.in_force.guarantee
     assert "WEAKER THAN PLANNED" in str(answer)
     with pytest.raises(sdp.DataError, match="needs the noise of at least"):
         small.prepare(make_people(), n=2 * N).randomize(tmp_path / "n.arrow")
 
 
 def test_everybody_answers_every_question(prepared, tmp_path):
-    columns = {**prepared.columns, "rank": take_column(make_people(N - 1)["rank"])}
+    shorter = take_column(make_people(N - 1)["rank"])
+    parts = [
+        replace(part, column=shorter) if part.question.column == "rank" else part
+        for part in prepared.parts
+    ]
     with pytest.raises(sdp.DataError, match="there are 1,199 and 1,200 answers"):
-        replace(prepared, columns=columns).randomize(tmp_path / "m.parquet")
+        replace(prepared, parts=tuple(parts)).randomize(tmp_path / "m.parquet")
     assert not list(tmp_path.iterdir())
 
 

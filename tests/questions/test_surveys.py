@@ -99,7 +99,7 @@ def test_json_has_exactly_these_fields(answer):
 def test_code_in_remarks_is_code_on_the_page(answer, tmp_path):
     first, *others = answer.answers
     noted = replace(first, notes=("`steps` chooses another grid, < 9",))
-    page = replace(answer, answers=(noted, *others)).write_page(tmp_path / "r.html").read_text()
+    page = replace(answer, answers=(noted, *others)).plot(tmp_path / "r.html").read_text()
     assert "<p><code>steps</code> chooses another grid, &lt; 9</p>" in page
 
 
@@ -107,7 +107,7 @@ def test_answer_can_be_read(answer, tmp_path):
     text = str(answer)
     assert "home_by_way: count by way" in text
     assert "NOT PRIVATE: the noise is seeded" in text
-    page = answer.write_page(tmp_path / "report.html").read_text()
+    page = answer.plot(tmp_path / "report.html").read_text()
     assert "<h2>minutes: quantiles</h2>" in page
     assert "The promise" in page
     assert "<script" not in page
@@ -160,16 +160,17 @@ def test_one_charge_to_the_ledger(tmp_path):
 def test_a_spent_budget_is_noticed_before_anybody_is_asked(tmp_path, monkeypatch):
     questions = (sdp.Question(name="home", task="count", column="home"),)
     survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=questions)
-    monkeypatch.setattr(sdp.questions.PreparedSurvey, "answer", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("shuffledp.questions.prepared.run_file", lambda *_, **__: 1 / 0)
     with pytest.raises(sdp.BudgetError):
         sdp.ask(PEOPLE, survey, ledger=tmp_path / "a.json", budget=Budget(epsilon=0.5, delta=1e-5))
 
 
 def test_what_no_epsilon_covers_is_refused():
+    way = sdp.Question(
+        name="way", task="histogram", column="way", options={"categories_from_data": True}
+    )
     with pytest.raises(sdp.UnsupportedError, match="declares its categories"):
-        sdp.Question(
-            name="way", task="histogram", column="way", options={"categories_from_data": True}
-        )
+        sdp.Survey(epsilon=1.0, delta=1e-6, questions=(way,))
     question = sdp.Question(name="home", task="count", column="home")
     for where in ({"on_invalid": "drop"}, {"questions": (replace(question, on_invalid="drop"),)}):
         with pytest.raises(sdp.UnsupportedError, match="leave people out of one question"):
@@ -474,7 +475,7 @@ def test_a_distribution_is_drawn_with_its_band(tmp_path):
         "epsilon = 1.0\ndelta = 1e-6\n[questions.minutes]\ntask = 'cdf'\nlower = 0\nupper = 15\n"
     )
     answer = sdp.ask(PEOPLE, survey, rng=sdp.SeededWords(4))
-    page = answer.write_page(tmp_path / "report.html").read_text()
+    page = answer.plot(tmp_path / "report.html").read_text()
     assert page.count("stroke-dasharray") == 3  # quartiles
     assert 'fill-opacity=".25"' in page
     assert "nan" not in page.partition("<svg")[2].partition("</svg>")[0]
@@ -484,11 +485,12 @@ def test_files_are_read_while_the_protocols_are_made(tmp_path):
     """What was read early is what is answered from, and an error in it names the question."""
     write_csv(PEOPLE, tmp_path / "people.csv")
     survey = sdp.Survey.loads(TEXT)
-    late = survey.prepare(tmp_path / "people.csv")
-    early = survey.prepare(tmp_path / "people.csv", read_early=True)
-    assert late.early == {}
-    assert set(early.early) == {"way", "minutes", "home_by_way"}
-    answers = [each.answer(rng=sdp.SeededWords(1)).to_dict() for each in (early, late)]
+    late = survey.prepare(tmp_path / "people.csv", rng=sdp.SeededWords(1))
+    early = survey.prepare(tmp_path / "people.csv", read_early=True, rng=sdp.SeededWords(1))
+    assert [part.early for part in late.parts] == [None] * len(late.parts)
+    read = {part.question.name for part in early.parts if part.early is not None}
+    assert read == {"way", "minutes", "home_by_way"}
+    answers = [each.answer().to_dict() for each in (early, late)]
     assert answers[0] == answers[1]
     wrong = sdp.Survey.loads(TEXT.replace("upper = 15", "upper = 7"))
     prepared = wrong.prepare(tmp_path / "people.csv", read_early=True)
@@ -615,7 +617,8 @@ def test_local_surveys_of_files(tmp_path):
     assert abs(answer["minutes"].estimate.value - np.mean(PEOPLE["minutes"].to_pylist())) < 3
     assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
     assert "Nobody" in answer.explain()
-    sent = prepared.randomize(tmp_path / "m.parquet", rng=sdp.SeededWords(9))
+    seeded = replace(prepared, rng=sdp.SeededWords(9))
+    sent = seeded.randomize(tmp_path / "m.parquet")
     assert sent.n == sent.rows == sent.messages == N
     found = sdp.tally_file(sent.path)
     kept = sdp.read_tally(sdp.write_tally(found, tmp_path / "t.json"))
@@ -633,9 +636,9 @@ def test_messages_of_one_random_question_are_those_of_the_device(tmp_path):
     """Questions are drawn for everybody, and those who have one send what its device says, from the next words."""
     survey = ask_locally(2)
     people = {"q0": np.arange(300) % 2 == 0, "q1": np.arange(300) % 3 == 0}
-    prepared = survey.prepare(people)
+    prepared = survey.prepare(people, rng=sdp.SeededWords(4))
     assert prepared.plan.one_question
-    sent = prepared.randomize(tmp_path / "m.parquet", rng=sdp.SeededWords(4))
+    sent = prepared.randomize(tmp_path / "m.parquet")
     words, device = sdp.SeededWords(4), prepared.plan.protocol.randomizer
     chosen = device.choose(words.words(300))
     expected = []
@@ -681,7 +684,7 @@ def test_what_a_local_survey_says(text, said):
 def test_a_curve_on_a_page_is_never_wider_than_the_page(tmp_path):
     text = TEXT.replace('task = "quantiles"', 'task = "cdf"').replace("at = [0.25, 0.5]\n", "")
     answer = sdp.ask(PEOPLE, sdp.Survey.loads(text), rng=sdp.SeededWords(1))
-    page = answer.write_page(tmp_path / "r.html").read_text()
+    page = answer.plot(tmp_path / "r.html").read_text()
     assert re.search('<svg role="img"[^>]*max-width:100%', page)
 
 
@@ -737,5 +740,6 @@ def test_a_filter_of_a_survey_is_a_release(tmp_path):
     assert "people with minutes < 5" in answer.title
     public = sdp.ask(PEOPLE, replace(survey, where_public=True), where="minutes < 5", **charged)
     assert public.not_private == ()
-    assert public.note["where_public"] is True
+    (entry,) = Ledger(path).entries()
+    assert entry.note["where_public"] is True
     assert sdp.Survey.loads("where_public = true\nmissing = ['-9']\n" + RECODED).where_public

@@ -200,5 +200,5 @@ def test_words_in_a_survey():
         sdp.Question(name="home", task="count", column="home"),
     ]
     survey = sdp.Survey(questions=questions, epsilon=6.0, delta=1e-6)
-    answer = survey.ask(pd.DataFrame(people), rng=sdp.SeededWords(1))
+    answer = sdp.ask(pd.DataFrame(people), survey, rng=sdp.SeededWords(1))
     assert "cat" in str(answer)

@@ -6,7 +6,7 @@ become options of the command. What a question asks for is declared by the tasks
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, make_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import StrEnum
 from functools import partial, wraps
@@ -350,32 +350,6 @@ class PrivacyOptions(ColumnOptions):
     protocol: ProtocolOption = None
     max_messages: MaxMessagesOption = None
 
-    def request(
-        self, task: str, options: Any, engine: str, *, master: str | None = None, **more: Any
-    ) -> "sdp.Request":
-        """What the options ask for."""
-        if self.epsilon is None:
-            raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
-        from shuffledp import Request
-        from shuffledp.engine import find_engine
-
-        return Request(
-            task=task,
-            options=vars(options),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            model=self.model.value,
-            protocol=self.protocol,
-            max_messages=self.max_messages,
-            honest=self.honest,
-            allow_large_delta=self.allow_large_delta,
-            on_invalid=self.on_invalid,
-            missing=self.missing,
-            engine=find_engine(engine, threads=self.threads, master=master),
-            rng=self.rng,
-            **more,
-        )
-
 
 class _InferenceModel(StrEnum):
     SHUFFLE = "shuffle"
@@ -398,12 +372,8 @@ class GroupOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What a request takes."""
+        """What a question takes."""
         return {"by": self.by, "groups": None if self.groups is None else _GROUPS.read(self.groups)}
-
-    def open(self, paths: list[str], given: ReadingOptions) -> "sdp.engine.Column | None":
-        """The column of the groups."""
-        return None if self.by is None else replace(given, column=self.by).open(paths)
 
 
 @dataclass(frozen=True, kw_only=True)

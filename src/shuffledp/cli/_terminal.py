@@ -12,10 +12,10 @@ import sys
 import textwrap
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -350,11 +350,11 @@ def check_result(path: Path | None) -> None:
     shuffledp.core.errors.ParameterError: out='result.xlsx' must end in one of .json, .csv, .tsv, .parquet
     """
     if path is not None:
-        sdp.questions.check_result(path)
+        sdp.engine.check_result(path)
 
 
 def write_answer(
-    answer: sdp.Answer, outputs: Staged, *, out: Path | None, plot: Path | None
+    answer: sdp.Answer | sdp.SurveyAnswer, outputs: Staged, *, out: Path | None, plot: Path | None
 ) -> None:
     """Write the files that were asked for, beside their places; and a page with letters that no font has."""
     outputs.write(out, answer.write)
@@ -364,23 +364,15 @@ def write_answer(
         tell(f"No installed font has all letters of these labels: {target} shows them.", err=True)
 
 
-@contextmanager
 def charge(
     spending: sdp.ledger.Spending | None,
     guarantee: sdp.Guarantee | None,
     note: dict[str, Any],
     *,
     err: bool,
-) -> Iterator[None]:
-    """Charge a release, let it be shown, and write down that it is out; nothing without a ledger."""
-    if spending is None or guarantee is None:
-        yield
-        return
-    entry = spending.charge(guarantee, note)
-    try:
-        yield
-    finally:
-        tell(spending.mark_released(entry), err=err)
+) -> AbstractContextManager[None]:
+    """Charge a release, let it be shown, write down that it is out, and tell what is spent."""
+    return sdp.questions.charge(spending, guarantee, note, partial(tell, err=err))
 
 
 def echo_json(record: dict[str, Any]) -> None:
@@ -393,7 +385,9 @@ def echo_json(record: dict[str, Any]) -> None:
     typer.echo(json.dumps(record, allow_nan=False, ensure_ascii=not unicode))
 
 
-def print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool, written: bool) -> None:
+def print_answer(
+    answer: sdp.Answer | sdp.SurveyAnswer, *, as_json: bool, explain: bool, written: bool
+) -> None:
     """To standard output: for people, or for programs (then people read standard error).
 
     Quietly, what is `written` to a file is not printed as well, but warnings are.
@@ -409,9 +403,14 @@ def print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool, written: b
         raise
 
 
-def _print_answer(answer: sdp.Answer, *, as_json: bool, explain: bool) -> None:
-    if not as_json:
+def _print_answer(answer: sdp.Answer | sdp.SurveyAnswer, *, as_json: bool, explain: bool) -> None:
+    if isinstance(answer, sdp.Answer) and not as_json:
         _show_answer(answer, explain=explain)
+        return
+    if not as_json:
+        say_lines(str(answer))
+        if explain:
+            typer.echo(f"\n{answer.explain()}")
         return
     echo_json(answer.to_dict())
     for warning in answer.warnings:

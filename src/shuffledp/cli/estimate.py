@@ -8,10 +8,8 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import OutputOptions, spread
-from shuffledp.cli._survey import estimate_survey
+from shuffledp.cli._survey import check_targets
 from shuffledp.cli._terminal import (
-    check_picture,
-    check_result,
     explain_errors,
     keep_inputs,
     print_answer,
@@ -41,16 +39,18 @@ def estimate(
     $ shuffledp estimate tally.json
     """
     with explain_errors():
-        check_result(output.out)
-        check_picture(output.plot, force=output.force, page=True)
         targets = [output.out, output.plot]
         keep_inputs(targets, tallies)
         with stage_outputs(targets, force=output.force) as outputs:
             total = _count_on(sdp.engine.read_tallies(tallies), honest)
-            if total.form is not None and total.form.title is not None:
-                estimate_survey(total, output, outputs)
-                return
-            answer = sdp.Answer.of(total, level=output.level, files=tuple(map(str, tallies)))
+            several = total.form is not None and total.form.title is not None
+            check_targets(output, survey=several)
+            files = tuple(map(str, tallies))
+            answer = (
+                sdp.SurveyAnswer.of(total, level=output.level)
+                if several
+                else sdp.Answer.of(total, level=output.level, files=files)
+            )
             write_answer(answer, outputs, out=output.out, plot=output.plot)
             outputs.publish()
             print_answer(answer, **output.shown)

@@ -66,7 +66,7 @@ def frequencies(
                 threads=given.threads,
             )
             record = _make_record(found, column, given.seed)
-            outputs.write(out, partial(sdp.questions.write_result, record))
+            outputs.write(out, partial(sdp.engine.write_result, record))
             note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
             with charge(spending, found.guarantee, {**note, "n": found.n}, err=as_json):
                 try:

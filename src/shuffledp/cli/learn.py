@@ -61,7 +61,7 @@ def learn(
             ).label(people.domain)
             text = found.describe(level)
             record = {**found.to_dict(level), **people.record}
-            outputs.write(out, partial(sdp.questions.write_result, record))
+            outputs.write(out, partial(sdp.engine.write_result, record))
             note = people.note("learn", found.protocol)
             with charge(spending, found.guarantee, note, err=as_json):
                 try:

@@ -19,11 +19,9 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
-from shuffledp.cli._progress import meter
-from shuffledp.cli._survey import randomize_survey, show_sent
+from shuffledp.cli._survey import prepare_files, read_questions, show_sent
 from shuffledp.cli._terminal import (
     explain_errors,
-    keep_inputs,
     stage_outputs,
 )
 
@@ -68,45 +66,32 @@ def randomize(
         if out.suffix not in _MESSAGES:
             raise sdp.UnsupportedError(f"{out}: a file of messages ends in .parquet or .arrow")
         users = None if n is None else whole_number(n)
-        if is_survey(paths[0]):
-            said = {"task": task, "by": grouping.by, "groups": grouping.groups}
-            shown = {"as_json": as_json, "force": force}
-            randomize_survey(paths, out, options, privacy, budget, users, said, **shown)
-            return
-        question = _choose_task(task, options)
-        request = privacy.request(question, options, "duckdb", n=users, **grouping.given)
-        spending = budget.open(
-            request.rng, from_data=options.categories_from_data, where=privacy.filter
-        )
-        with stage_outputs([out], force=force) as outputs, meter() as report:
-            column = privacy.open(paths)
-            read = [*(file.path for file in column.files), budget.ledger]
-            keep_inputs([out], [*read, options.categories_file])
-            groups = grouping.open(paths, privacy)
-            prepared = request.prepare(column, grouping=groups, report=report, sent=True)
-            made, entry = prepared.protocol, None
-            if isinstance(made, sdp.ShuffleProtocol):  # whatever number it was made for
-                made = made.with_people(prepared.found.n)
-            guarantee = made.guarantee
-            if spending is not None:
-                # Messages reach the disk while they are made, so the charge comes first.
-                entry = spending.charge(guarantee, {**prepared.note, "out": out.name})
-            sent = prepared.randomize(outputs[out], report=report)
-            invalid, for_operator = prepared.describe_invalid(sent.invalid)
-            if for_operator is not None:
-                typer.echo(for_operator, err=True)
-            outputs.publish()
-            spent = [] if spending is None or entry is None else [spending.mark_released(entry)]
-    record = {
-        "task": question,
-        "protocol": prepared.protocol.name,
-        "parameters": dict(prepared.protocol.parameters),
-        "rows": sent.rows,
-        "invalid": invalid,
-        "not_private": list(prepared.not_private),
-        "notes": [*prepared.notes, *spent],
-    }
-    show_sent(sent, out, guarantee, record, as_json=as_json)
+        asked, *others = paths
+        if not is_survey(asked):
+            asked, others = _choose_task(task, options), paths
+        elif task is not None:
+            raise sdp.UnsupportedError("--task is for one question: a survey file says it itself")
+        elif not others:
+            raise sdp.DataError(f"whom does {asked} ask? Name the files of people, too")
+        survey = read_questions(asked, options, privacy, grouping)
+        engine = sdp.engine.find_engine("duckdb", threads=privacy.threads)
+        more = {"engine": engine, "n": users, "sent": True}
+        kept = [options.categories_file, asked]
+        with stage_outputs([out], force=force) as outputs:
+            opened = prepare_files(survey, others, privacy, budget, [out], kept, **more)
+            with opened as (prepared, spending, report):
+                guarantee, entry = prepared.in_force.guarantee, None
+                if spending is not None:
+                    # Messages reach the disk while they are made, so the charge comes first.
+                    entry = spending.charge(guarantee, {**prepared.note, "out": out.name})
+                sent = prepared.randomize(outputs[out], report=report)
+                record, for_operator = prepared.describe_sent(sent)
+                if for_operator is not None:
+                    typer.echo(for_operator, err=True)
+                outputs.publish()
+                if spending is not None and entry is not None:
+                    record["notes"].append(spending.mark_released(entry))
+        show_sent(sent, out, guarantee, record, as_json=as_json)
 
 
 def _choose_task(task: str | None, options: Any) -> str:

@@ -1,5 +1,6 @@
 """`shuffledp run`: a question about a column of files, answered privately."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,18 +15,13 @@ from shuffledp.cli._options import (
     PrivacyOptions,
     TaskArgument,
     TaskOptions,
-    is_survey,
     spread,
 )
-from shuffledp.cli._progress import meter
-from shuffledp.cli._survey import run_survey
+from shuffledp.cli._survey import check_targets, prepare_files, read_questions
 from shuffledp.cli._terminal import (
     age_of_process,
     charge,
-    check_picture,
-    check_result,
     explain_errors,
-    keep_inputs,
     print_answer,
     stage_outputs,
     tell_written,
@@ -69,51 +65,31 @@ def run(
     $ shuffledp run count people.csv --column home --epsilon 1 --delta 1e-8
     """
     started = age_of_process()
-    answer = run_survey if is_survey(task) else _run
     with stages.watch() as seconds, explain_errors():
-        answer(task, paths, options, privacy, output, budget, engine, master, grouping)
+        survey = read_questions(task, options, privacy, grouping, population=output.population)
+        chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
+        _run(survey, paths, privacy, output, budget, chosen, [options.categories_file, task])
     if timings:
         for name, spent in {stages.IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
 
 
 def _run(
-    task: str,
+    survey: sdp.Survey,
     paths: list[str],
-    options: TaskOptions,
     privacy: PrivacyOptions,
     output: OutputOptions,
     budget: BudgetOptions,
-    engine: str,
-    master: str | None,
-    grouping: GroupOptions,
+    engine: sdp.engine.Engine,
+    kept: list[str | Path | None],
 ) -> None:
+    check_targets(output, survey=not survey.alone)
     targets = [output.out, output.plot]
-    request = privacy.request(
-        task,
-        options,
-        engine,
-        master=master,
-        level=output.level,
-        population=output.population,
-        **grouping.given,
-    )
-    check_result(output.out)
-    check_picture(output.plot, force=output.force, page=True)
-    spending = budget.open(
-        request.rng, from_data=options.categories_from_data, where=privacy.filter
-    )
+    more = {"engine": engine, "read_early": True}
     with stage_outputs(targets, force=output.force) as outputs:
-        with meter() as report:
-            with stages.stage(stages.OPENING):
-                column = privacy.open(paths)
-                groups = grouping.open(paths, privacy)
-            read = [*(file.path for file in column.files), budget.ledger]
-            keep_inputs(targets, [*read, options.categories_file])
-            prepared = request.prepare(column, grouping=groups, report=report)
-            if spending is not None:
-                spending.check(prepared.protocol.guarantee)
-            answer = prepared.answer(report=report)
+        opened = prepare_files(survey, paths, privacy, budget, targets, kept, **more)
+        with opened as (prepared, spending, report):
+            answer = prepared.answer(level=output.level, report=report, spending=spending)
         if answer.for_operator is not None:
             typer.echo(answer.for_operator, err=True)
         # Everything is ready before the charge, and everything is shown after it: also if the

@@ -45,7 +45,13 @@ if TYPE_CHECKING:
     from shuffledp.engine.formats import DataFile, Files, Format, Paths, find_files
     from shuffledp.engine.local import Memory, run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
-    from shuffledp.engine.output import Staged, explain_unwritable, stage
+    from shuffledp.engine.output import (
+        Staged,
+        check_result,
+        explain_unwritable,
+        stage,
+        write_result,
+    )
     from shuffledp.engine.people import MissingPerson, Of, People, Reduce, looks_like_person
     from shuffledp.engine.reducing import Reduced, Reduction
     from shuffledp.engine.spark import Spark
@@ -97,6 +103,7 @@ __all__ = [
     "Staged",
     "Tallied",
     "categories_of",
+    "check_result",
     "explain_unwritable",
     "find_engine",
     "find_files",
@@ -118,6 +125,7 @@ __all__ = [
     "stages",
     "take_column",
     "tally_file",
+    "write_result",
     "write_tally",
 ]
 
@@ -135,7 +143,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "formats": "DataFile Files Format Paths find_files",
             "local": "Memory run run_counts",
             "messages": "Randomized randomize_file tally_file",
-            "output": "Staged explain_unwritable stage",
+            "output": "Staged check_result explain_unwritable stage write_result",
             "people": "MissingPerson Of People Reduce looks_like_person",
             "reducing": "Reduced Reduction",
             "spark": "Spark",

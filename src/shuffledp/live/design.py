@@ -42,7 +42,6 @@ from shuffledp.protocols import make
 from shuffledp.protocols.one_question import foresee_variance
 from shuffledp.questions import Question as Asked
 from shuffledp.questions import Survey
-from shuffledp.questions.parts import At
 from shuffledp.questions.source import read_table
 from shuffledp.tasks import task_named
 
@@ -174,7 +173,7 @@ def _take_survey(survey: Survey) -> SurveyFile:
 
 def _check_live(survey: Survey, question: Asked) -> None:
     """Refuse what devices cannot answer."""
-    with At(survey, question):
+    with survey.locate(question):
         if question.task not in _LIVE:
             raise UnsupportedError(
                 f"task={question.task!r} cannot be collected live; {', '.join(_LIVE)} can"
@@ -191,13 +190,13 @@ def _take_question(survey: Survey, question: Asked, declared: Mapping[str, Task]
         else question.task,  # a participant chooses a bin
         task=declared[question.name],
         text=question.text or question.name,
-        column=question.column,
+        column=question.column or question.name,
         weight=1.0 if question.weight is None else question.weight,
         protocol=question.protocol,
     )
     if question.by is None:
         return asked
-    with At(survey, question):
+    with survey.locate(question):
         return _pair(asked, survey.find_groups(question, declared).labels)
 
 

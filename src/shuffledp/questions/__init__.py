@@ -20,8 +20,10 @@ Everybody answers every question. The parts of the survey are a bundle (`protoco
 up, and their budgets are found so that together they use up exactly what the survey promises. Without weights the
 largest relative error is made small; a question with twice the weight of another one gets about half of its error.
 
-`files` reads a survey, `survey` says what it asks and asks it, `plans` (and `local`, where people trust nobody) finds
-the protocol and the budget of each question, `answers` shows what came out.
+One question is a survey of one (`Survey.of`): it has a protocol of its own, and no bundle. Both are asked in one way:
+`asking` checks the budget, answers and charges; `prepared` counts the people and asks them. `files` reads a survey,
+`plans` (and `local`, where people trust nobody) finds the protocol and the budget of each of several questions, and
+`answer` and `answers` show what came out.
 """
 
 from typing import TYPE_CHECKING
@@ -29,66 +31,61 @@ from typing import TYPE_CHECKING
 from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
-    from shuffledp.questions.answer import Answer
-    from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
-    from shuffledp.questions.asking import ask
-    from shuffledp.questions.parts import find_error
-    from shuffledp.questions.plans import SurveyPlan, SurveyRow
-    from shuffledp.questions.request import (
+    from shuffledp.questions.answer import (
         SEEDED,
         TRUST,
-        Prepared,
-        Request,
-        check_result,
+        Answer,
         describe_invalid,
-        open_data,
-        open_spending,
         tell_dropped,
         tell_weaker,
-        use_grid,
-        write_result,
     )
+    from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
+    from shuffledp.questions.asking import ask, charge, open_spending
+    from shuffledp.questions.data import open_data
+    from shuffledp.questions.parts import find_error
+    from shuffledp.questions.plans import SurveyPlan, SurveyRow
+    from shuffledp.questions.prepared import Part, Prepared, prepare
+    from shuffledp.questions.question import Question
     from shuffledp.questions.source import Source
-    from shuffledp.questions.survey import PreparedSurvey, Question, Survey
+    from shuffledp.questions.survey import Survey
 
 __all__ = [
     "SEEDED",
     "TRUST",
     "Answer",
+    "Part",
     "Prepared",
-    "PreparedSurvey",
     "Question",
     "QuestionAnswer",
-    "Request",
     "Source",
     "Survey",
     "SurveyAnswer",
     "SurveyPlan",
     "SurveyRow",
     "ask",
-    "check_result",
+    "charge",
     "describe_invalid",
     "find_error",
     "open_data",
     "open_spending",
+    "prepare",
     "tell_dropped",
     "tell_weaker",
-    "use_grid",
-    "write_result",
 ]
 
 if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "answer": "Answer",
+            "answer": "SEEDED TRUST Answer describe_invalid tell_dropped tell_weaker",
             "answers": "QuestionAnswer SurveyAnswer",
-            "asking": "ask",
+            "asking": "ask charge open_spending",
+            "data": "open_data",
             "parts": "find_error",
             "plans": "SurveyPlan SurveyRow",
-            "request": "SEEDED TRUST Prepared Request check_result describe_invalid open_data open_spending "
-            "tell_dropped tell_weaker use_grid write_result",
+            "prepared": "Part Prepared prepare",
+            "question": "Question",
             "source": "Source",
-            "survey": "PreparedSurvey Question Survey",
+            "survey": "Survey",
         },
     )

@@ -24,23 +24,32 @@ from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.notebook import as_html, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Declared
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
 from shuffledp.engine.chunks import Engine
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.output import write_result
+from shuffledp.numerics.entropy import SeededWords
 from shuffledp.tasks import show_answer, task_named
 
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
 
 __all__ = [
+    "SEEDED",
+    "TRUST",
     "Answer",
+    "describe_invalid",
     "describe_shuffles",
-    "list_reasons",
+    "expose",
     "list_warnings",
     "tell_dropped",
+    "tell_filter",
+    "tell_moments",
+    "tell_recoded",
     "tell_shuffles",
     "tell_weaker",
 ]
@@ -67,6 +76,18 @@ _FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of
 _CURATED = (
     "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
 )
+
+SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
+"""What must be said of every answer with a seed."""
+_BECAME = {
+    Action.OTHER: ("became other", "became other"),
+    Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
+}
+TRUST = (
+    "On a file this machine sees every value. The shuffle model, the default, shows what a collection would give in "
+    "which people trust nobody but a shuffler; if they trust this machine, take the central model, which has less noise."
+)
+"""Who trusts whom if a file is asked, and when to take another model: the same sentences everywhere."""
 
 _SHARES = 10  # shares of a population that a remark lists
 
@@ -440,3 +461,66 @@ def list_reasons(invalid: Mapping[str, int]) -> str:
     'null 1,200'
     """
     return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
+
+
+def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
+    """How many values became 'other' or the end of a range, for the operator alone; None: none did.
+
+    >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
+    '1 invalid value (out_of_range 1) was moved to the end of the range'
+    """
+    said = []
+    for action, (one, several) in _BECAME.items():
+        inside = {fault: invalid[fault] for fault in policy.faults_with(action)}
+        count = sum(inside.values())
+        if count:
+            became = f"value ({list_reasons(inside)}) {one}"
+            became = became if count == 1 else f"values ({list_reasons(inside)}) {several}"
+            said.append(f"{count:,} invalid {became}")
+    return "; ".join(said) or None
+
+
+def describe_invalid(
+    policy: OnInvalid, invalid: Mapping[str, int]
+) -> tuple[dict[str, int] | None, str | None]:
+    """The numbers of invalid values if a result may hold them, otherwise a line for the operator.
+
+    Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
+    inside: its exact count, beside the noisy one, would undo the noise.
+
+    >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
+    (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
+    """
+    said = tell_recoded(policy, invalid)
+    covered = {fault for action in _BECAME for fault in policy.faults_with(action)}
+    public = {fault: count for fault, count in invalid.items() if fault not in covered}
+    alone = None if said is None else f"For you alone (exact, so not private): {said}."
+    return (public if not covered or policy.drops else None), alone
+
+
+def expose(
+    rng: WordSource | None, where: Filter | None, declared: Declared | None = None
+) -> tuple[str, ...]:
+    """What of the answers is not private, and why."""
+    seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
+    exposed = None if where is None else where.expose()
+    own = () if declared is None else declared.not_private
+    return (*seeded, *own, *([] if exposed is None else [exposed]))
+
+
+def tell_moments(moments: str | None) -> list[str]:
+    """What dates are counted in."""
+    if moments is None:
+        return []
+    return [f"Dates count as {moments} since 1970-01-01, and their errors are {moments}."]
+
+
+def tell_filter(where: Filter | None) -> list[str]:
+    """Whom the question is about, and that their number is exact."""
+    if where is None:
+        return []
+    return [
+        f"The question is about the people with {where}. This filter is part of the question, and n is "
+        "the number of people that it takes: it is exact, and that somebody is among them is not protected"
+        + (", for it was declared to be public." if where.public else ".")
+    ]

@@ -149,19 +149,6 @@ class SurveyAnswer:
         return self.protocol.guarantee
 
     @property
-    def note(self) -> dict[str, Any]:
-        """What a ledger writes down about it."""
-        where = {} if self.where is None else {"where": str(self.where)}
-        return {
-            "task": "survey",
-            "questions": [answer.name for answer in self.answers],
-            "protocol": self.protocol.name,
-            **where,
-            **({} if self.where is None else {"where_public": self.where.public}),
-            "n": self.n,
-        }
-
-    @property
     def title(self) -> str:
         """One line about the survey."""
         whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
@@ -256,7 +243,7 @@ class SurveyAnswer:
         parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
         return "".join(parts)
 
-    def write_page(self, path: str | Path) -> Path:
+    def plot(self, path: str | Path) -> Path:
         """One HTML page: all questions, the promise in words, and what was spent; no script, no outside file."""
         style = (
             ":root{color-scheme:light dark}"

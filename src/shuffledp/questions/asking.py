@@ -1,55 +1,42 @@
 """Ask one question, or a survey, of a file or a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import OnInvalid
-from shuffledp.engine.columns import Column
+from shuffledp.engine.files import find_engine
 from shuffledp.engine.filters import Filter
 from shuffledp.ledger import DATASET
+from shuffledp.numerics.entropy import SeededWords
 from shuffledp.questions.answer import Answer
-from shuffledp.questions.request import Request, open_data, open_spending
+from shuffledp.questions.prepared import prepare
+from shuffledp.questions.question import Question
+from shuffledp.questions.survey import Survey
 
 if TYPE_CHECKING:
-    from shuffledp.ledger import Budget, Ledger
+    from shuffledp.core.privacy import Guarantee
+    from shuffledp.ledger import Budget, Ledger, Spending
+    from shuffledp.questions.answers import SurveyAnswer
 
-__all__ = ["ask"]
+__all__ = ["answer_once", "ask", "charge", "open_spending"]
 
-Result_co = TypeVar("Result_co", covariant=True)
 End = float | str | date | None
 """An end of a range: a number, or a date."""
-
-
-class Asking(Protocol[Result_co]):
-    """Several questions at once: an `sdp.Survey`."""
-
-    def ask(
-        self,
-        data: Any,
-        *,
-        engine: Engine | str | None = None,
-        rng: WordSource | None = None,
-        level: float = 0.95,
-        where: Filter | str | None = None,
-        ledger: "Ledger | str | Path | None" = None,
-        budget: "Budget | None" = None,
-        dataset: str = DATASET,
-        report: Report | None = None,
-    ) -> Result_co:
-        """Ask the people in a file or a table."""
 
 
 @overload
 def ask(
     data: Any,
-    task: Asking[Result_co],
+    task: Survey,
     *,
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
@@ -60,7 +47,7 @@ def ask(
     budget: "Budget | None" = None,
     dataset: str = DATASET,
     report: Report | None = None,
-) -> Result_co: ...
+) -> "SurveyAnswer": ...
 
 
 @overload
@@ -109,7 +96,7 @@ def ask(
 
 def ask(
     data: Any,
-    task: str | Asking[Any],
+    task: str | Survey,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -227,6 +214,16 @@ def ask(
         where = Filter.read(where, missing, public=where_public)
     elif where_public:
         raise UnsupportedError("where_public needs where: the filter that it is about")
+    common: dict[str, Any] = {
+        "engine": engine,
+        "rng": rng,
+        "level": level,
+        "where": where,
+        "ledger": ledger,
+        "budget": budget,
+        "dataset": dataset,
+        "report": report,
+    }
     if not isinstance(task, str):
         own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol, **asked}
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
@@ -234,45 +231,111 @@ def ask(
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
-        return task.ask(
-            data,
-            engine=engine,
-            rng=rng,
-            level=level,
-            where=where,
-            ledger=ledger,
-            budget=budget,
-            dataset=dataset,
-            report=report,
-        )
-    request = Request(
+        return answer_once(task, data, **common)
+    question = Question(
+        name=task if column is None else column,
         task=task,
+        column=column,
+        options=asked,
+        by=by,
+        groups=None if groups is None else tuple(groups),
+        protocol=protocol,
+        population=population,
+    )
+    survey = Survey.of(
+        question,
         epsilon=positive("epsilon", epsilon),
         delta=delta,
-        options=asked,
-        model=model,
-        protocol=protocol,
-        max_messages=max_messages,
         honest=honest,
+        model=model,
+        max_messages=max_messages,
         allow_large_delta=allow_large_delta,
         on_invalid=on_invalid,
         missing=missing,
-        engine=engine,
-        rng=rng,
-        level=level,
-        population=population,
-        by=by,
-        groups=groups,
     )
-    from_data = "categories_from_data" in asked
-    taken = data.where if isinstance(data, Column) else where
-    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=from_data, where=taken)
-    grouping = None if by is None else open_data(data, by, where)
-    prepared = request.prepare(open_data(data, column, where), grouping=grouping, report=report)
-    if spending is not None:
-        spending.check(prepared.protocol.guarantee)
-    answer = prepared.answer(report=report)
-    if spending is not None:
-        entry = spending.charge(answer.guarantee, {**prepared.note, "n": answer.n})
-        spending.mark_released(entry)
-    return answer
+    return answer_once(survey, data, **common)
+
+
+def answer_once(
+    survey: Survey,
+    data: Any,
+    *,
+    engine: Engine | str | None,
+    rng: WordSource | None,
+    level: float,
+    where: Filter | str | None,
+    ledger: "Ledger | str | Path | None",
+    budget: "Budget | None",
+    dataset: str,
+    report: Report | None,
+) -> "Answer | SurveyAnswer":
+    """Check the budget, answer, and charge the answer before anybody sees it: one question or several."""
+    valid_level(level)
+    engine = None if engine is None else find_engine(engine)
+    columns = survey.open(data, where)
+    spending = open_spending(
+        ledger,
+        budget,
+        dataset,
+        rng=rng,
+        from_data=survey.from_data,
+        where=next(iter(columns.values())).where,
+    )
+    prepared = prepare(survey, columns, engine=engine, rng=rng, report=report, read_early=True)
+    answer = prepared.answer(level=level, report=report, spending=spending)
+    with charge(spending, answer.guarantee, {**prepared.note, "n": answer.n}):
+        return answer
+
+
+@contextmanager
+def charge(
+    spending: "Spending | None",
+    guarantee: "Guarantee | None",
+    note: Mapping[str, Any],
+    tell: Callable[[str], object] = str,
+) -> Iterator[None]:
+    """Charge a release, let it be shown, and write down that it is out; nothing without a ledger.
+
+    `tell` gets what is spent now.
+    """
+    if spending is None or guarantee is None:
+        yield
+        return
+    entry = spending.charge(guarantee, note)
+    try:
+        yield
+    finally:
+        tell(spending.mark_released(entry))
+
+
+def open_spending(
+    ledger: "Ledger | str | Path | None",
+    budget: "Budget | None",
+    dataset: str,
+    *,
+    rng: WordSource | None,
+    from_data: bool = False,
+    where: Filter | None = None,
+) -> "Spending | None":
+    """The ledger that an answer is charged to, if there is one; refuses what no guarantee covers."""
+    if ledger is None:
+        return None
+    from shuffledp.ledger import Ledger, Spending
+
+    if isinstance(rng, SeededWords):
+        raise UnsupportedError(
+            "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
+        )
+    if from_data:
+        raise UnsupportedError(
+            "categories_from_data releases which categories occur, and no epsilon covers that, so "
+            "a ledger cannot charge it: declare categories or categories_file"
+        )
+    if where is not None and not where.public:
+        raise UnsupportedError(
+            f"where={str(where)!r} makes n the exact answer to a question, and no epsilon covers that, so a ledger "
+            "cannot charge it: ask by group instead (by), or declare that everybody may know who is taken "
+            "(where_public)"
+        )
+    opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
+    return Spending(ledger=opened, budget=budget, dataset=dataset)

@@ -9,9 +9,11 @@ from typing import Any
 from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.privacy import Model
 from shuffledp.core.task import Task, say_of
+from shuffledp.engine.codes import OnInvalid
 from shuffledp.planner.question import find_planned
+from shuffledp.questions.question import Question
 from shuffledp.questions.source import Source, read_table
-from shuffledp.questions.survey import Question, Survey
+from shuffledp.questions.survey import Survey
 
 __all__ = ["build_survey", "read_survey"]
 
@@ -121,8 +123,9 @@ def _read_question(source: Source, name: str, given: Any) -> Question:
             weight=asked.weight,
             error=asked.error,
             protocol=asked.protocol,
-            on_invalid=asked.on_invalid,
+            on_invalid=None if asked.on_invalid is None else OnInvalid.read(asked.on_invalid),
         )
+        question.require_declared()
         task.declare(options)
     except ShuffledpError as error:
         key = str(getattr(error, "name", ""))

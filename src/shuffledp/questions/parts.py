@@ -3,43 +3,18 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.domain import Categories
-from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.planner import choose
 from shuffledp.planner.worst import worst_case
-from shuffledp.tasks import Histogram, task_named
-from shuffledp.tasks.groups import Grouped
+from shuffledp.tasks import task_named
+from shuffledp.tasks.groups import spread_groups
 
 if TYPE_CHECKING:
-    from shuffledp.questions.survey import Question, Survey
+    from shuffledp.questions.question import Question
+    from shuffledp.questions.survey import Survey
 
-__all__ = ["At", "choose_part", "describe_part", "find_error", "find_scale", "spread_groups"]
-
-_NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
-
-
-class At:
-    """Says in which question, and in which line, an error is."""
-
-    def __init__(self, survey: "Survey", question: "Question") -> None:
-        self._survey, self._question = survey, question
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ShuffledpError):
-            question = self._question
-            aside = _NOT_ONE if "=drop" in str(error) else ""
-            said = f"question {question.name!r}: {error}{aside}"
-            raise self._survey.source.fail(said, "questions", question.name) from error
-
-
-def spread_groups(task: Task) -> Task:
-    """What protocols are asked: by group, a histogram over all pairs of answer and group."""
-    return Histogram(domain=Categories(k=task.domain.size)) if isinstance(task, Grouped) else task
+__all__ = ["choose_part", "describe_part", "find_error", "find_scale"]
 
 
 def choose_part(
@@ -52,7 +27,7 @@ def choose_part(
     protocol: str | None = None,
 ) -> ShuffleProtocol:
     """The best protocol for a question at this epsilon; the one that it names, or that is named here."""
-    with At(survey, question):
+    with survey.locate(question):
         made = choose(
             spread_groups(task),
             n=n,

@@ -32,17 +32,16 @@ from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has
 from shuffledp.questions.answers import name_task
 from shuffledp.questions.local import LocalWay, choose_way
 from shuffledp.questions.parts import (
-    At,
     choose_part,
     describe_part,
     find_error,
     find_scale,
-    spread_groups,
 )
-from shuffledp.tasks.groups import Grouped
+from shuffledp.tasks.groups import Grouped, spread_groups
 
 if TYPE_CHECKING:
-    from shuffledp.questions.survey import Question, Survey
+    from shuffledp.questions.question import Question
+    from shuffledp.questions.survey import Survey
 
 __all__ = ["SurveyPlan", "SurveyRow", "make_plan"]
 
@@ -481,7 +480,7 @@ class _Maker:
             return _Spent(tried, made, mu), find_error(made, self.n)
 
         start = gaussian_scale(replace(promise, epsilon=self.survey.part_epsilon))
-        with At(self.survey, question):
+        with self.survey.locate(question):
             return _search(at, wanted, start, question.error, self.n)
 
 

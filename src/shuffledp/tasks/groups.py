@@ -35,7 +35,15 @@ from shuffledp.tasks.count import Count
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.totals import Mean, Sum, mean_square
 
-__all__ = ["GROUPED", "WITH_MOMENTS", "GroupError", "Grouped", "bound_means", "bound_sums"]
+__all__ = [
+    "GROUPED",
+    "WITH_MOMENTS",
+    "GroupError",
+    "Grouped",
+    "bound_means",
+    "bound_sums",
+    "spread_groups",
+]
 
 _ASKED: Mapping[str, type[Task]] = {each.name: each for each in (Count, Histogram, Sum, Mean)}
 GROUPED = tuple(_ASKED)
@@ -350,3 +358,8 @@ def bound_means(
     lowest = np.maximum(low, 0.0) / np.maximum(most, 1.0)
     highest = np.where(least > 0, high / np.maximum(least, 1e-9), np.inf)
     return Interval(np.clip(ends[0] + lowest, *ends), np.clip(ends[0] + highest, *ends))
+
+
+def spread_groups(task: Task) -> Task:
+    """What protocols are asked: by group, a histogram over all pairs of answer and group."""
+    return Histogram(domain=Categories(k=task.domain.size)) if isinstance(task, Grouped) else task

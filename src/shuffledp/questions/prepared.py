@@ -1,0 +1,700 @@
+"""A survey and its columns: the people are counted and the protocols made; then everybody is asked.
+
+One question and several take the same way. One question has a protocol of its own, several are parts of a bundle.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp import protocols
+from shuffledp.core.arrays import Bools, Counts
+from shuffledp.core.cells import Bins
+from shuffledp.core.display import MOMENTS
+from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Task
+from shuffledp.engine.chunks import Engine, Headcount, Job, Report
+from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
+from shuffledp.engine.columns import Column
+from shuffledp.engine.files import find_engine, group_early, headcount, read_codes, run_file
+from shuffledp.engine.filters import Filter
+from shuffledp.engine.formats import Format
+from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
+from shuffledp.mechanisms.stability_histogram import StabilityHistogram
+from shuffledp.numerics.entropy import SecureWords, SeededWords
+from shuffledp.planner.choice import choose, curator_error
+from shuffledp.questions.answer import (
+    TRUST,
+    Answer,
+    describe_invalid,
+    expose,
+    tell_filter,
+    tell_moments,
+    tell_recoded,
+    tell_weaker,
+)
+from shuffledp.questions.question import Question
+from shuffledp.questions.survey import Survey, use_grid
+from shuffledp.tasks import Mean, Sum
+from shuffledp.tasks.groups import Grouped, spread_groups
+from shuffledp.tasks.numbers import Cdf
+
+if TYPE_CHECKING:
+    from shuffledp.engine.messages import Randomized
+    from shuffledp.engine.pairs import Pairs
+    from shuffledp.engine.tallies import Reading
+    from shuffledp.ledger import Spending
+    from shuffledp.questions.answers import SurveyAnswer
+    from shuffledp.questions.plans import SurveyPlan
+
+__all__ = ["Part", "Prepared", "prepare"]
+
+_FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
+_REHEARSAL = (
+    TRUST
+    + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
+    "people."
+)
+
+Columns = Mapping[str | None, Column]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """One question with its columns and its protocol."""
+
+    question: Question
+    task: Task
+    """With its public domain; by group, over pairs of answer and group."""
+    protocol: ShuffleProtocol | Mechanism
+    column: Column
+    grouping: Column | None
+    policy: OnInvalid
+    """How invalid values are handled."""
+    counted: Headcount | None = None
+    """What was read to count the people."""
+    pairs: "Pairs | None" = None
+    """The pairs of answer and group, if they were read to count the people."""
+    early: "Future[Headcount | Counts | None] | None" = None
+    """What a thread reads meanwhile. Secret."""
+
+    @property
+    def shuffled(self) -> ShuffleProtocol:
+        """The protocol, if people send messages."""
+        if not isinstance(self.protocol, ShuffleProtocol):
+            raise UnsupportedError("nobody sends messages in the central model")
+        return self.protocol
+
+    def read(self, name: str) -> "Reading":
+        """How to read its answer."""
+        from shuffledp.engine.tallies import Reading
+
+        question = self.question
+        return Reading.of(name, question.task, self.task, self.shuffled, question.by)
+
+    @property
+    def both(self) -> tuple[Column, Column]:
+        """The columns of the answers and of the groups."""
+        assert self.grouping is not None
+        return self.column, self.grouping
+
+    def pick(self, taken: Bools | None) -> "Part":
+        """Keep some of the people (None: all)."""
+        if taken is None:
+            return self
+        from shuffledp.engine.pairs import pick_rows
+
+        grouping = None if self.grouping is None else pick_rows(self.grouping, taken)
+        return replace(self, column=pick_rows(self.column, taken), grouping=grouping)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ran:
+    """What a run on a column gives."""
+
+    estimate: Estimate
+    n: int
+    rows: int | None = None
+    invalid: Mapping[str, int] | None = None
+    """How many values were invalid, by reason; None: not counted."""
+    dealt: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A survey and its columns: all that must be known before anybody's answers are randomized."""
+
+    survey: Survey
+    parts: tuple[Part, ...]
+    protocol: ShuffleProtocol | Mechanism
+    """As it was made, for as many people as were planned."""
+    engine: Engine
+    people: int
+    """How many there are, whatever number the protocols are made for."""
+    rng: WordSource | None = None
+    plan: "SurveyPlan | None" = None
+    """How the budget is divided; None: one question has it all."""
+    notes: tuple[str, ...] = ()
+    """What the reader of the answer should know."""
+    not_private: tuple[str, ...] = ()
+    """What the answer tells that no noise protects."""
+
+    @property
+    def in_force(self) -> ShuffleProtocol | Mechanism:
+        """The protocol, with the guarantee for the people who are there."""
+        made = self.protocol
+        return made.with_people(self.people) if isinstance(made, ShuffleProtocol) else made
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the noise; None if it is secure."""
+        return self.rng.seed if isinstance(self.rng, SeededWords) else None
+
+    @property
+    def where(self) -> Filter | None:
+        """Whom the survey is about."""
+        return self.parts[0].column.where
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What a ledger writes down about it."""
+        part = self.parts[0]
+        named: dict[str, Any] = {"task": part.question.task, "column": part.column.name}
+        if not self.survey.alone:
+            named = {"task": "survey", "questions": [each.name for each in self.survey.questions]}
+        elif part.question.by is not None:
+            named["by"] = part.question.by
+        if self.where is not None:
+            named["where"] = str(self.where)
+            named["where_public"] = self.where.public
+        return {**named, "protocol": self.protocol.name}
+
+    def answer(
+        self,
+        *,
+        level: float = 0.95,
+        report: Report | None = None,
+        spending: "Spending | None" = None,
+    ) -> "Answer | SurveyAnswer":
+        """Randomize, shuffle, tally and estimate, question by question: their words are independent.
+
+        A curator answers exactly and adds the noise. What could not be charged is refused before anybody is asked.
+        """
+        if spending is not None:
+            spending.check(self.protocol.guarantee)
+        if self.survey.alone:
+            return self._answer_one(level, report)
+        from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
+
+        answers, recoded = [], []
+        for part, taken in zip(self.parts, self._draw_questions(), strict=True):
+            with self.survey.locate(part.question):
+                ran = self._run(part, report) if taken is None else self._run_sample(part, taken)
+            name = part.question.name
+            if (said := _tell_recoded(part, ran.invalid)) is not None:
+                recoded.append(f"{name}: {said}")
+            answers.append(QuestionAnswer.of(part.read(name), part.shuffled, ran.estimate, level))
+        assert isinstance(self.protocol, ShuffleProtocol)
+        return SurveyAnswer(
+            name=self.survey.title,
+            protocol=self.protocol,
+            answers=tuple(answers),
+            n=self.people,
+            level=level,
+            where=self.where,
+            not_private=self.not_private,
+            for_operator=f"For you alone (exact, so not private): {'. '.join(recoded)}."
+            if recoded
+            else None,
+        )
+
+    def _answer_one(self, level: float, report: Report | None) -> Answer:
+        (part,) = self.parts
+        made, column = self.protocol, part.column
+        ran = self._run(part, report)
+        public, private = describe_invalid(part.policy, ran.invalid or {})
+        return Answer(
+            task=part.question.task,
+            protocol=made.with_people(ran.n) if isinstance(made, ShuffleProtocol) else made,
+            estimate=ran.estimate,
+            n=ran.n,
+            level=level,
+            column=column.name,
+            by=part.question.by,
+            engine=self.engine,
+            dealt=ran.dealt,
+            files=tuple(file.path for file in column.files),
+            where=column.where,
+            rows=ran.rows,
+            invalid=public,
+            on_invalid=part.policy,
+            seed=self.seed,
+            notes=self.notes,
+            not_private=self.not_private,
+            population=part.question.population,
+            moments=column.moments,
+            for_operator=private,
+        )
+
+    def _run(self, part: Part, report: Report | None) -> _Ran:
+        """Estimate from the answers of everybody to one question."""
+        read = part.counted if part.early is None else part.early.result()
+        if isinstance(part.task, Grouped) and part.pairs is None:
+            return self._run_pairs(part, read)
+        asked, pairs = spread_groups(part.task), part.pairs
+        common: dict[str, Any] = {
+            "engine": self.engine,
+            "on_invalid": part.policy if pairs is None else OnInvalid.ERROR,
+            "rng": self.rng,
+            "report": report,
+            "found": read if isinstance(read, Headcount) else None,
+        }
+        column, dealt = part.column if pairs is None else pairs.column, False
+        if isinstance(part.protocol, ShuffleProtocol):
+            found: Any = run_file(part.protocol, column, domain=asked.domain, **common)
+            dealt = found.dealt
+        else:
+            from shuffledp.engine.central import release_column
+
+            found = release_column(part.protocol, asked, column, **common)
+        if not self.survey.alone:
+            self._check_people(found.n)
+        source = found if pairs is None else pairs
+        return _Ran(
+            estimate=_read_estimate(part, found.estimate),
+            n=found.n,
+            rows=source.rows,
+            invalid=source.invalid,
+            dealt=dealt,
+        )
+
+    def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> _Ran:
+        """Estimate from pairs of answer and group, which nobody has read one by one yet."""
+        from shuffledp.engine.groups import tally_counts
+        from shuffledp.engine.pairs import count_pairs
+
+        assert isinstance(part.task, Grouped)
+        if isinstance(read, np.ndarray):
+            counts = read
+        else:
+            given: dict[str, Any] = {"on_invalid": part.policy, "rng": self.rng}
+            counts = count_pairs(part.both, part.task.domain, self.engine, **given)
+        self._check_people(int(counts.sum()))
+        words = SecureWords() if self.rng is None else self.rng
+        estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
+        return _Ran(estimate=part.task.convert(estimate), n=int(counts.sum()))
+
+    def _run_sample(self, part: Part, taken: Bools) -> _Ran:
+        """Estimate from the answers of some of the people what all of them would have said."""
+        from shuffledp.protocols.one_question import scale_up
+
+        job = self._make_job(part.pick(taken), None)
+        domain, policy = job.coder.domain, job.coder.on_invalid
+        found = run_file(
+            part.shuffled,
+            job.column,
+            domain=domain,
+            on_invalid=policy,
+            engine="memory",
+            rng=self.rng,
+        )
+        estimate = scale_up(found.estimate, part.shuffled, int(taken.sum()), self.people)
+        if isinstance(part.task, Grouped):
+            return _Ran(estimate=part.task.convert(estimate), n=found.n)
+        return _Ran(estimate=estimate, n=found.n, invalid=found.invalid)
+
+    def _make_job(self, part: Part, report: Report | None) -> Job:
+        """What the devices of one question read."""
+        column, policy = part.column, part.policy
+        domain = part.shuffled.match_domain(spread_groups(part.task).domain)
+        if isinstance(part.task, Grouped):
+            from shuffledp.engine.pairs import pair_people
+
+            with self.survey.locate(part.question):
+                given: dict[str, Any] = {"on_invalid": policy, "rng": self.rng}
+                column = pair_people(*part.both, part.task.domain, **given).column
+            domain, policy = part.shuffled.randomizer.domain, OnInvalid.ERROR
+        return Job(column=column, coder=Coder(domain=domain, on_invalid=policy), report=report)
+
+    def _draw_questions(self) -> list[Bools | None]:
+        """Draw for each question whom it is asked, whatever the answers are; None: everybody."""
+        from shuffledp.protocols.one_question import OneQuestionDevice
+
+        assert isinstance(self.protocol, ShuffleProtocol)
+        device = self.protocol.randomizer
+        if not isinstance(device, OneQuestionDevice):
+            return [None] * len(self.parts)
+        words = SecureWords() if self.rng is None else self.rng
+        chosen = device.choose(words.words(self.people, device.word_bits))
+        taken = [chosen == place for place in range(len(device.devices))]
+        if not all(map(np.any, taken)):
+            raise DataError(f"of {self.people:,} people nobody has some question: they are too few")
+        return [*taken]
+
+    def _check_people(self, found: int) -> None:
+        assert self.plan is not None
+        if found != self.plan.n:
+            raise DataError(f"{found:,} answers, but {self.plan.n:,} people take part")
+
+    def randomize(self, out: str | Path, *, report: Report | None = None) -> "Randomized":
+        """Write everybody's messages to a file: shuffled, without senders; each with the number of its question.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from shuffledp import Question, SurveyAnswer, tally_file
+        >>> survey = Survey(epsilon=1.0, delta=1e-6, questions=(Question(name="home", task="count", column="home"),))
+        >>> with TemporaryDirectory() as folder:
+        ...     sent = survey.prepare({"home": [True, False] * 500}).randomize(f"{folder}/sent.parquet")
+        ...     answer = SurveyAnswer.of(tally_file(sent.path))
+        >>> answer.n, abs(answer["home"].estimate.value - 500) < 50
+        (1000, True)
+        """
+        if self.survey.alone:
+            return self._randomize_one(out, report)
+        from shuffledp.engine.messages import randomize_bundle
+        from shuffledp.engine.tallies import Form
+
+        assert isinstance(self.protocol, ShuffleProtocol)
+        people = zip(self.parts, self._draw_questions(), strict=True)
+        return randomize_bundle(
+            self.protocol,
+            (self._make_job(part.pick(taken), report) for part, taken in people),
+            out,
+            form=Form(
+                title=self.survey.title,
+                readings=tuple(part.read(part.question.name) for part in self.parts),
+            ),
+            rng=self.rng,
+            threads=self.engine.threads,
+        )
+
+    def _randomize_one(self, out: str | Path, report: Report | None) -> "Randomized":
+        (part,) = self.parts
+        made, pairs = part.shuffled, part.pairs
+        from shuffledp.engine.messages import randomize_file
+        from shuffledp.engine.tallies import Form
+
+        common: dict[str, Any] = {
+            "domain": _name_bins(made, spread_groups(part.task).domain),
+            "rng": self.rng,
+            "threads": self.engine.threads,
+            "report": report,
+            "found": part.counted,
+        }
+        if pairs is None:
+            return randomize_file(made, part.column, out, on_invalid=part.policy, **common)
+        form = Form(readings=(part.read(part.column.name),))
+        sent = randomize_file(made, pairs.column, out, form=form, **common)
+        return replace(sent, rows=pairs.rows, invalid=pairs.invalid)
+
+    def describe_sent(self, sent: "Randomized") -> tuple[dict[str, Any], str | None]:
+        """What may be said about the messages, as JSON has it, and a line for the operator alone."""
+        if self.plan is not None:
+            assert isinstance(self.in_force, ShuffleProtocol)
+            weaker = tell_weaker(self.in_force, sent.n)
+            asked = {
+                row.question: {"task": row.task, "protocol": row.protocol} for row in self.plan.rows
+            }
+            record: dict[str, Any] = {"survey": self.survey.title, "questions": asked}
+            private = None if weaker is None else f"{weaker}."
+        else:
+            public, private = describe_invalid(self.parts[0].policy, sent.invalid)
+            record = {
+                "task": self.parts[0].question.task,
+                "protocol": self.protocol.name,
+                "parameters": dict(self.protocol.parameters),
+                "rows": sent.rows,
+                "invalid": public,
+            }
+        said = {"not_private": list(self.not_private), "notes": list(self.notes)}
+        return {**record, **said}, private
+
+
+def prepare(
+    survey: Survey,
+    columns: Columns,
+    *,
+    engine: Engine | str | None = None,
+    rng: WordSource | None = None,
+    report: Report | None = None,
+    n: int | None = None,
+    read_early: bool = False,
+    sent: bool = False,
+) -> Prepared:
+    """Count the people and make the protocols of a survey whose columns are open; see `Survey.prepare`."""
+    first = columns[survey.questions[0].column]
+    default = "memory" if first.array is not None else "duckdb"
+    chosen = find_engine(default if engine is None else engine)
+    if survey.alone:
+        return _prepare_one(survey, columns, chosen, rng, report, n, sent=sent)
+    return _prepare_several(survey, columns, chosen, rng, report, n, read_early=read_early)
+
+
+def _prepare_one(
+    survey: Survey,
+    columns: Columns,
+    engine: Engine,
+    rng: WordSource | None,
+    report: Report | None,
+    n: int | None,
+    *,
+    sent: bool,
+) -> Prepared:
+    (question,) = survey.questions
+    column = question.measure(columns[question.column])
+    columns = {**columns, question.column: column}
+    declared = survey.declare(columns)
+    task, policy = declared[question.name].task, survey.on_invalid
+    grouping, pairs = None, None
+    if question.by is None:
+        plain = use_grid(task) if survey.model is Model.LOCAL else task
+        with stage(GROUPING):
+            counted = headcount(column, plain.domain, policy, engine=engine, report=report)
+        planned = counted.n if n is None else n
+        (fitted,) = survey.fit(declared, columns, planned)
+    else:
+        grouping = columns[question.by]
+        if any(file.format is Format.LINES for file in column.files):
+            raise DataError(
+                f"{column.files[0].path} is read as one value per line, without groups: name the column"
+            )
+        survey.find_groups(question, {}, grouping)
+        from shuffledp.engine.pairs import pair_people
+
+        with stage(GROUPING):
+            people = n or column.rows
+            if people is None:
+                own = Coder.for_part(task.domain, policy)
+                given: dict[str, Any] = {"engine": engine, "report": report}
+                people = headcount(column, own.domain, own.on_invalid, **given).n
+            (fitted,) = survey.fit(declared, columns, people)
+            assert isinstance(fitted, Grouped)
+            pairs = pair_people(column, grouping, fitted.domain, on_invalid=policy, rng=rng)
+            joint = spread_groups(fitted).domain
+            counted = headcount(pairs.column, joint, engine=engine, report=report)
+        planned = counted.n if n is None else n
+    asked = spread_groups(fitted)
+    adds = isinstance(fitted, Grouped) and fitted.asked.adds  # an answer is of several bins
+    with stage(CALIBRATION):
+        made = _choose_protocol(survey, asked, planned, rng, sent=sent)
+    if pairs is not None and made.name == "stability_histogram":
+        raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
+    return Prepared(
+        survey=survey,
+        parts=(
+            Part(
+                question=question,
+                task=fitted,
+                protocol=made,
+                column=column,
+                grouping=grouping,
+                policy=policy,
+                counted=counted,
+                pairs=pairs,
+            ),
+        ),
+        protocol=made,
+        engine=engine,
+        people=counted.n,
+        rng=rng,
+        notes=(
+            *declared[question.name].notes,
+            *tell_moments(column.moments),
+            *tell_filter(column.where),
+            *(() if pairs is None else fitted.remarks()),
+            *_remark(survey, asked, planned, compare=n is None and not adds),
+            *_tell_mechanism(survey, made),
+        ),
+        not_private=expose(rng, column.where, declared[question.name]),
+    )
+
+
+def _choose_protocol(
+    survey: Survey, task: Task, n: int, rng: WordSource | None, *, sent: bool
+) -> ShuffleProtocol | Mechanism:
+    assert survey.epsilon is not None
+    made = choose(
+        task,
+        n=n,
+        epsilon=survey.epsilon,
+        delta=survey.delta,
+        honest=survey.honest,
+        model=survey.model,
+        protocol=survey.questions[0].protocol,
+        max_messages=survey.max_messages,
+        for_file=not sent,
+    )
+    if isinstance(rng, SeededWords) and isinstance(made, ShuffleProtocol):
+        return _seed_functions(made, rng.seed)
+    return made
+
+
+def _seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
+    """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
+    if "seed" not in made.parameters:
+        return made
+    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
+    chosen = int.from_bytes(digest[:6], "big")
+    return protocols.make(made.name, **{**made.parameters, "seed": chosen})
+
+
+def _prepare_several(
+    survey: Survey,
+    columns: Columns,
+    engine: Engine,
+    rng: WordSource | None,
+    report: Report | None,
+    n: int | None,
+    *,
+    read_early: bool,
+) -> Prepared:
+    from shuffledp.questions.plans import make_plan
+
+    first = survey.questions[0]
+    column = columns[first.column]
+    declared = survey.declare(columns)
+    people = column.rows
+    if people is None:
+        with survey.locate(first):
+            task = declared[first.name].task
+            policy = survey.find_policy(first, task)
+            people = headcount(column, task.domain, policy, engine=engine, report=report).n
+    planned = people if n is None else n
+    survey.check_delta(planned)
+    tasks = survey.fit(declared, columns, planned)
+    early = _read_early(survey, tasks, columns, engine) if read_early else {}
+    with stage(CALIBRATION):
+        plan = make_plan(survey, tasks, planned)
+    return Prepared(
+        survey=survey,
+        parts=tuple(
+            Part(
+                question=question,
+                task=task,
+                protocol=protocol,
+                column=columns[question.column],
+                grouping=None if question.by is None else columns[question.by],
+                policy=survey.find_policy(question, task),
+                early=early.get(question.name),
+            )
+            for question, task, protocol in zip(
+                survey.questions, plan.tasks, plan.parts, strict=True
+            )
+        ),
+        protocol=plan.protocol,
+        engine=engine,
+        people=people,
+        rng=rng,
+        plan=plan,
+        not_private=expose(rng, column.where),
+    )
+
+
+def _read_early(
+    survey: Survey, tasks: Sequence[Task], columns: Columns, engine: Engine
+) -> dict[str, "Future[Headcount | Counts | None]"]:
+    """Read and group small columns of files in a thread, while the protocols are chosen."""
+    if not engine.local or engine.threads == 1 or survey.model is Model.LOCAL:
+        return {}
+    from shuffledp.engine.pairs import count_pairs
+
+    reader = ThreadPoolExecutor(1, thread_name_prefix="survey")
+    early: dict[str, Future[Headcount | Counts | None]] = {}
+    for question, task in zip(survey.questions, tasks, strict=True):
+        policy = survey.find_policy(question, task)
+        column = columns[question.column]
+        if task.domain.size > _FEW_CODES:
+            continue
+        if not isinstance(task, Grouped):
+            read = partial(group_early, column, task.domain, policy, engine=engine)
+            early[question.name] = reader.submit(read)
+        elif not task.step:  # otherwise numbers are rounded at random
+            pairs = (column, columns[question.by])
+            count = partial(count_pairs, pairs, task.domain, engine, on_invalid=policy)
+            early[question.name] = reader.submit(count)
+    reader.shutdown(wait=False)
+    return early
+
+
+def _remark(survey: Survey, task: Task, n: int, *, compare: bool) -> Iterator[str]:
+    """Remark on the grid, on a large delta, and (to compare) on what trusting this machine would give."""
+    if survey.model is not Model.CENTRAL or not isinstance(task, Mean | Sum):
+        yield from task.remarks()  # a curator adds up the numbers themselves
+    yield from survey.check_delta(n)
+    if compare and task.unit is not None and survey.model is Model.SHUFFLE:
+        assert survey.epsilon is not None
+        error = curator_error(
+            task, n=n, epsilon=survey.epsilon, delta=survey.delta, honest=survey.honest
+        )
+        if error is not None:
+            yield _REHEARSAL.format(f"{error:.3g} {task.unit}".rstrip())
+
+
+def _tell_mechanism(survey: Survey, made: ShuffleProtocol | Mechanism) -> Iterator[str]:
+    """What a curator leaves out, and what was given in vain."""
+    if isinstance(made, StabilityHistogram):
+        yield (
+            f"Listed is what has a noisy count above {made.threshold:,}. The intervals hold for all that is "
+            "listed at once, with the choice of it counted in: so they are wider than two standard errors."
+        )
+    if survey.model is Model.CENTRAL and survey.delta and not made.guarantee.delta:
+        yield f"The delta of {survey.delta:g} was not needed: {made.name} has delta = 0."
+
+
+def _read_estimate(part: Part, estimate: Estimate) -> Estimate:
+    """The answer to the question, from that of its protocol."""
+    if isinstance(part.task, Grouped):
+        return part.task.convert(estimate)
+    if part.column.moments is None:
+        return estimate
+    return _date_labels(estimate, part.task, part.column.moments)
+
+
+def _date_labels(estimate: Estimate, question: Task, unit: str) -> Estimate:
+    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf."""
+    write, domain = MOMENTS[unit], question.domain
+    if isinstance(domain, Bins):
+        named = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
+    elif question.bins and isinstance(domain, Integers):
+        named = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
+    elif isinstance(question, Cdf):
+        named = [f"<= {write(point)}" for point in question.at or ()]
+    else:
+        return estimate
+    if estimate.labels is None or len(named) != len(estimate.labels):
+        return estimate
+    return replace(estimate, labels=tuple(named))
+
+
+def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
+    """The bins by name: messages carry the names of categories, not the ends of a range."""
+    domain = protocol.match_domain(declared)
+    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
+        return Categories(k=domain.size, names=domain.labels)
+    return domain
+
+
+def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:
+    """How many values of a question became something else, in words."""
+    if invalid is None:  # of two columns: each is treated by itself
+        assert isinstance(part.task, Grouped)
+        counts: Counter[str] = Counter()
+        for column, domain in zip(part.both, part.task.domain.parts, strict=True):
+            own = Coder.for_part(domain, part.policy).on_invalid
+            if own.recodes:
+                counts.update(read_codes(column, domain, own).invalid)
+        invalid = {fault: counts[fault] for fault in FAULTS}
+    return tell_recoded(part.policy, invalid)

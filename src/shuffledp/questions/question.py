@@ -1,0 +1,113 @@
+"""One question about people: the task, the column, for which groups, and how sharp the answer should be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shuffledp.core.domain import Categories
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.task import Task, read_moment, say_of
+from shuffledp.core.validate import fraction_of_one, positive
+from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.columns import Column
+from shuffledp.planner.question import find_planned
+from shuffledp.tasks.groups import GROUPED
+
+__all__ = ["Question"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question: the task, the column, its options, and for which groups.
+
+    >>> Question(name="home", task="count", column="home").weight is None
+    True
+    """
+
+    name: str
+    task: str
+    column: str | None
+    """None: the only column that there is."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    by: str | None = None
+    """The column of the groups."""
+    groups: tuple[str, ...] | None = None
+    """The groups; None: the categories of another question about the column `by`, or yes and no."""
+    weight: float | None = None
+    error: float | None = None
+    """The root mean squared error that is wanted, relative to everybody or to the whole range."""
+    protocol: str | None = None
+    on_invalid: OnInvalid | None = None
+    """None: as the survey says."""
+    text: str | None = None
+    """What people are asked, in words."""
+    population: bool = False
+    """Whether the people are a random sample of a population, whose shares are wanted."""
+
+    def __post_init__(self) -> None:
+        self.kind.read_options(self.options)
+        if self.on_invalid is not None:
+            object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
+        if self.weight is not None:
+            positive("weight", self.weight)
+        if self.error is not None:
+            fraction_of_one("error", self.error)
+            if self.weight is not None:
+                raise UnsupportedError("error says how sharp the answer is: leave out weight")
+        self._check_groups()
+        if self.population and (self.by is not None or not self.kind.counts):
+            raise UnsupportedError(
+                "population is for the shares of a count, histogram or bins, and not by group: the spread of other "
+                "answers in a population is not known"
+            )
+
+    def _check_groups(self) -> None:
+        if self.groups is not None and self.by is None:
+            raise UnsupportedError("groups needs by: the column that says who is in which group")
+        if self.by is not None and self.task not in GROUPED:
+            raise UnsupportedError(
+                f"{say_of(self.task, 'has')} no groups: by is for {', '.join(GROUPED)}"
+            )
+        if self.groups is not None and len(self.groups) < 2:
+            raise ParameterError("groups", list(self.groups), "must be at least two")
+
+    @property
+    def kind(self) -> type[Task]:
+        """The class of the task."""
+        return find_planned(self.task)
+
+    @property
+    def from_data(self) -> bool:
+        """Whether the categories are those that occur, which no epsilon covers."""
+        return bool(self.options.get("categories_from_data"))
+
+    def require_declared(self) -> None:
+        """Refuse categories that are those in the data: surveys declare theirs."""
+        if self.from_data:
+            raise UnsupportedError(
+                "categories_from_data releases which categories occur, and no epsilon covers that: a survey "
+                "declares its categories"
+            )
+
+    def measure(self, column: Column) -> Column:
+        """Return the column, with dates as numbers if the ends of the question are dates."""
+        ends = [self.options.get(name) for name in ("lower", "upper")]
+        edges = self.options.get("edges") or []
+        ends += edges.split(",") if isinstance(edges, str) else edges
+        given = [end for end in ends if end is not None]
+        units = {moment[1] for moment in map(read_moment, given) if moment is not None}
+        if not units:
+            return column
+        if len(units) > 1 or not all(map(read_moment, given)):
+            raise UnsupportedError(
+                "lower, upper and edges must be all dates, or all dates with a time"
+            )
+        return replace(column, moments=units.pop())
+
+    def find_groups(self, grouping: Column | None) -> Categories | None:
+        """Return the groups that were declared, or yes and no for a column of that type; None: neither."""
+        if self.groups is not None:
+            return Categories(k=len(self.groups), names=self.groups)
+        if grouping is not None and grouping.boolean:
+            return Categories(k=2, names=("false", "true"))
+        return None
