@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from timing import Row, missing, quantity, seconds, show
+from timing import Row, compiled, missing, quantity, seconds, show
 
 MANY, SOME, FEW = 10**8, 10**7, 1000
 K = 16
@@ -130,11 +130,9 @@ def group(path: Path) -> Spent:
 
 def command(*words: str) -> Spent:
     """One `shuffledp` command; its own CPU time and peak memory."""
-    # Installed packages are compiled: so are modules here, in the first round, whatever this process does.
-    cache = {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "shuffledp-bytecode"))}
-    env = {**os.environ, **cache, "PYTHONDONTWRITEBYTECODE": ""}
+    words = (*SHUFFLEDP, "run", *words)
     wall = time.perf_counter()
-    child = subprocess.Popen([*SHUFFLEDP, "run", *words], stdout=subprocess.DEVNULL, env=env)  # noqa: S603
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=compiled())  # noqa: S603
     _, status, used = os.wait4(child.pid, 0)
     wall = time.perf_counter() - wall
     child.returncode = os.waitstatus_to_exitcode(status)

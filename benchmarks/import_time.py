@@ -4,7 +4,7 @@ import statistics
 import subprocess
 import sys
 
-from timing import Row, quantity, seconds, show
+from timing import Row, compiled, quantity, seconds, show
 
 RUNS = 15
 AT_MOST = 0.3
@@ -34,7 +34,7 @@ def rows() -> list[Row]:
 
 def _once() -> tuple[float, float]:
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", CHILD], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD], capture_output=True, text=True, check=True, env=compiled()
     )
     numpy, ours = map(float, done.stdout.split())
     return numpy, ours

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from timing import Row, measure, quantity, seconds, show
+from timing import Row, compiled, measure, quantity, seconds, show
 
 import shuffledp as sdp
 from shuffledp.accounting.base import find_level
@@ -183,7 +183,7 @@ def _time(words: tuple[str, ...]) -> tuple[float, float]:
         child = os.posix_spawn(
             sys.executable,
             [sys.executable, *words],
-            os.environ,
+            compiled(),
             file_actions=[(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_CLOSE, into)],
         )
         os.close(out)

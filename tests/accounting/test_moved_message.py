@@ -117,6 +117,43 @@ def test_dummies_by_enumeration(rho, d, epsilon):
     check(dummies(n=n, rho=rho, pair=pair).delta(epsilon), exact)
 
 
+@given(
+    n=st.integers(1, 10**9),
+    rho=st.fractions(Fraction(1, 2**64), Fraction(2**64 - 1, 2**64), max_denominator=2**64),
+    bins=st.integers(2, 10**6),
+)
+def test_few_dummies_are_rounded_down(n, rho, bins):
+    exact, p = (
+        rho * Fraction(2, bins),
+        Fraction(dummies(n=n, rho=rho, pair=Fraction(2, bins)).total.p),
+    )
+    assert exact * (1 - Fraction(1, 2**28)) < p <= exact
+
+
+def test_histograms_with_one_budget_have_one_curve():
+    n, epsilon, delta = 1_000_000, 0.4, 1e-8
+    curves = []
+    for bins in (2, 3, 5, 100, 1000):
+        pair = Fraction(2, bins)
+        rho = dummies_level(n=n, pair=pair, epsilon=epsilon, delta=delta, bits=64)
+        curves.append(dummies(n=n, rho=rho, pair=pair))
+        assert curves[-1].delta(epsilon) <= delta
+        less = dummies(n=n, rho=rho * (1 - Fraction(1, 10**5)), pair=pair)
+        assert less.delta(epsilon) > delta
+    assert len(set(curves)) == 1
+
+
+@pytest.mark.parametrize(("n", "bins"), [(30, 2), (200, 2), (400, 5), (5_000, 50)])
+@pytest.mark.parametrize("bits", [4, 9, 64])
+def test_a_level_is_certified_for_words_of_any_length(n, bins, bits):
+    pair = Fraction(2, bins)
+    rho = dummies_level(n=n, pair=pair, epsilon=1.0, delta=1e-3, bits=bits)
+    assert (rho * 2**bits).denominator == 1
+    assert dummies(n=n, rho=rho, pair=pair).delta(1.0) <= 1e-3
+    below = rho - Fraction(1, 2**bits) if bits < 64 else rho * Fraction(99_999, 100_000)
+    assert below <= 0 or dummies(n=n, rho=below, pair=pair).delta(1.0) > 1e-3
+
+
 @pytest.mark.parametrize(
     ("mu", "epsilon", "delta"), [(20.0, 1.0, 3.19986799872e-4), (50.0, 0.5, 6.31513950678e-4)]
 )

@@ -16,7 +16,8 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.engine import ENGINES, DuckDB, chunks, columns, groups, local, take_column
+from shuffledp.core.cells import Bins, Cells
+from shuffledp.engine import ENGINES, DuckDB, chunks, codes, columns, groups, local, take_column
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -183,6 +184,30 @@ class TestGroups:
 
         monkeypatch.setattr(groups, "group_values", fail)
         assert counts(KRR, path, "country", domain=COUNTRIES, engine=engine) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "domain"),
+    [
+        ("wide", sdp.Integers(lower=0, upper=9_999)),
+        ("real", Cells(lower=0.0, upper=1.0, cells=64)),
+        ("real", Bins(edges=(0.0, 0.1, 0.5, 1.0))),
+    ],
+)
+def test_many_different_numbers_are_counted_not_grouped(column, domain, tmp_path, monkeypatch):
+    """A hash table of all values takes several times the time and the memory of counters of codes."""
+    random = np.random.default_rng(4)
+    values = {"wide": random.integers(0, 10_000, 5_000), "real": random.random(5_000)}
+    pq.write_table(pa.table(values), tmp_path / "people.parquet")
+    coder = codes.Coder(domain=domain, on_invalid=codes.OnInvalid.ERROR)
+    job = chunks.Job(column=sdp.open_column(tmp_path / "people.parquet", column), coder=coder)
+    grouped = groups.count_by_query(job, 1).counts
+    monkeypatch.setattr(groups, "group_values", lambda *_: pytest.fail("grouped by value"))
+    assert DuckDB().counts(job).counts.tolist() == grouped.tolist()
+    if column == "wide":
+        few = codes.Coder(domain=sdp.Integers(lower=0, upper=9), on_invalid="clamp")
+        with pytest.raises(pytest.fail.Exception, match="grouped by value"):
+            DuckDB().counts(replace(job, coder=few))
 
 
 def test_duckdb_spills_nothing(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Floats, distinct
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_poisson_mass
@@ -239,7 +239,7 @@ def _place_coarsely(total: NoiseTotal) -> Floats:
     mean, sd = total.mean, total.sd
     around = mean + sd * np.linspace(-40.0, 12.0, 200)
     starts = np.concatenate([np.linspace(0.0, mean, 48), around, [0.0]])
-    return np.unique(np.floor(np.maximum(starts, 0.0)))
+    return distinct(np.floor(np.maximum(starts, 0.0)))
 
 
 def find_step(total: NoiseTotal) -> float:
@@ -261,7 +261,7 @@ def place_finely(total: NoiseTotal) -> Floats:
     low, high = max(0.0, mean - 10 * sd - 40), mean + 6 * sd + 2
     fine = np.arange(low, high, find_step(total))
     rest = np.concatenate([np.linspace(0.0, mean, 48), mean + sd * np.arange(7.0, 13.0), [0.0]])
-    return np.unique(np.floor(np.concatenate([rest, fine])))
+    return distinct(np.floor(np.concatenate([rest, fine])))
 
 
 def _refine(places: Floats, weights: Floats) -> Floats:
@@ -271,4 +271,4 @@ def _refine(places: Floats, weights: Floats) -> Floats:
     low = places[max(first - 1, 0)]
     high = places[min(last + 1, len(places) - 1)]
     fine = np.linspace(low, high, min(_FINE, int(high - low) + 1))
-    return np.unique(np.concatenate([places, np.floor(fine)]))
+    return distinct(np.concatenate([places, np.floor(fine)]))

@@ -22,6 +22,7 @@ ratios are certified (numerics/enclosures), so every delta is an upper bound by 
 """
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -39,11 +40,11 @@ from shuffledp.accounting.decreasing_mean import (
     place_finely,
 )
 from shuffledp.core.arrays import Floats
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
-from shuffledp.numerics.rounding import UNIT, dyadic_above
+from shuffledp.numerics.rounding import UNIT, dyadic_above, float_below, shorten
 
 __all__ = [
     "IndependentBins",
@@ -160,7 +161,8 @@ def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
     """n users send floor(rho) dummies each, and one more with probability frac(rho).
 
     `pair` is the probability that a dummy hits one of two given bins (each half of that): 2/d for
-    uniform dummies over d bins.
+    uniform dummies over d bins. Up to one dummy each, only rho times pair matters; it is rounded down to 30 bits, so
+    that histograms of any size with about the same noise have the same curve.
 
     >>> profile = dummies(n=1_000, rho=Fraction(9, 2), pair=Fraction(2, 100))
     >>> f"{profile.delta(1.0):.2e}"
@@ -175,10 +177,15 @@ def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
         raise ParameterError("pair", pair, "must be > 0 and <= 1")
     if share == 0:
         return TwoBins(total=BinomialTotal(n=n * surely, p=pair))
-    more = BinomialTotal(n=n, p=share * pair)
     if surely == 0:
-        return TwoBins(total=more)
+        return _few_dummies(n, float_below(share * pair))
+    more = BinomialTotal(n=n, p=share * pair)
     return TwoBins(total=SumOfBinomials(first=BinomialTotal(n=n * surely, p=pair), second=more))
+
+
+def _few_dummies(n: int, p: float) -> TwoBins:
+    """A dummy of each of n users hits one of the two bins with probability p."""
+    return TwoBins(total=BinomialTotal(n=n, p=shorten(p)))
 
 
 @lru_cache(maxsize=256)
@@ -230,14 +237,33 @@ def dummies_level(
     """
     check_budget(epsilon, delta)
     whole("n", n, at_least=1)
-    rho = find_level(
+    p = _find_few(n, epsilon, delta)
+    if p is not None and p <= pair:
+        rho = dyadic_above(Fraction(p) / pair, bits)
+        if rho <= 1 and dummies(n=n, rho=rho, pair=pair).delta(epsilon) <= delta:
+            return rho
+    found = find_level(
         lambda rho: dummies(n=n, rho=dyadic_above(rho, bits), pair=pair).delta(epsilon),
         delta,
         guess=2 * _guess_mean(epsilon, delta) / (n * float(pair)),
         largest=min(1e12 / n, 1e9),
         refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
-    return dyadic_above(rho, bits)
+    return dyadic_above(found, bits)
+
+
+@lru_cache(maxsize=256)  # questions with the same budget have the same
+def _find_few(n: int, epsilon: float, delta: float) -> float | None:
+    """The smallest p such that `_few_dummies` suffices, if one dummy each may be enough."""
+    guess = 2 * _guess_mean(epsilon, delta) / n
+    if guess > 0.5:
+        return None
+    with suppress(UnsupportedError):
+        found = find_level(
+            lambda p: _few_dummies(n, p).delta(epsilon), delta, guess=guess, largest=0.5, refusal=""
+        )
+        return shorten(found)
+    return None
 
 
 def _fair_inner(t: Floats, growth: float) -> Floats:
@@ -252,7 +278,7 @@ def _fair_inner(t: Floats, growth: float) -> Floats:
     return np.clip(bound_mass(k, t, 0.5)[1] * (part + 64 * UNIT), 0.0, 1.0)
 
 
-def _place(t: Floats, growth: float) -> Floats:
+def _place(t: Floats, growth: float | Floats) -> Floats:
     """The k such that the ratio is above e^epsilon for up to k heads among t fair tosses."""
     k: Floats = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
     return k
@@ -278,32 +304,27 @@ class _FairTable:
         self.t, self.growths = t, growths
         width = _count_columns(float(t[-1]), growths)
         self.top = _place(t, float(growths.min()))
-        k = np.maximum(self.top[:, None] - np.arange(width - 1, dtype=np.float64), 0.0)
-        steps = k / (t[:, None] - k + 1)
-        self.masses = np.cumprod(np.column_stack([np.ones(len(t)), steps]), axis=1)
-        self.tails = np.cumsum(self.masses[:, ::-1], axis=1)[:, ::-1]
+        k = np.maximum(self.top - np.arange(width - 1, dtype=np.float64)[:, None], 0.0)
+        self.masses = np.ones((width, len(t)))  # [places below the top, t]
+        np.cumprod(k / (t - k + 1), axis=0, out=self.masses[1:])
+        self.tails = np.zeros((width + 1, len(t)))
+        np.cumsum(self.masses[::-1], axis=0, out=self.tails[-2::-1])
         self.wrong = 8 * (width + 16) * UNIT
         self.low, self.high = bound_mass(self.top, t, 0.5)
 
     def expect(self, masses: Floats) -> Floats:
         """At least E[D_T] for each growth, if T is at each t with at most this mass."""
         slack = 1 + (len(masses) + 2) * UNIT
-        found = [
-            float(masses @ np.minimum.accumulate(self.bound_inner(growth))) * slack + 1e-300
-            for growth in self.growths.tolist()
-        ]
-        deltas: Floats = np.minimum(np.array(found), 1.0)
+        found = np.minimum.accumulate(self._bound_inner(), axis=1) @ masses
+        deltas: Floats = np.minimum(found * slack + 1e-300, 1.0)
         return deltas
 
-    def bound_inner(self, growth: float) -> Floats:
-        """D_t for all t, as in `_fair_inner`."""
-        rows = np.arange(len(self.t))
-        column = (self.top - _place(self.t, growth)).astype(np.intp)
-        width = self.masses.shape[1]
-        mass = self.masses[rows, column] * self.high * (1 + self.wrong + 64 * UNIT)
-        below = np.minimum(column + 1, width - 1)
-        tail = np.where(column + 1 < width, self.tails[rows, below], 0.0)
-        tail *= self.low * (1 - self.wrong)
+    def _bound_inner(self) -> Floats:
+        """D_t for each growth and all t, as in `_fair_inner`."""
+        growth = self.growths[:, None]
+        below, each = (self.top - _place(self.t, growth)).astype(np.intp), np.arange(len(self.t))
+        mass = self.masses[below, each] * self.high * (1 + self.wrong + 64 * UNIT)
+        tail = self.tails[below + 1, each] * self.low * (1 - self.wrong)
         inner: Floats = np.clip(mass - growth * tail * (1 - 16 * UNIT) + 1e-300, 0.0, 1.0)
         return inner
 

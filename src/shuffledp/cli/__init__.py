@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 import shuffledp as sdp
+from shuffledp.core.arrays import keep_freed_memory
 
 __all__ = ["COMMANDS", "app"]
 
@@ -193,6 +194,7 @@ def _no_garbage() -> Iterator[None]:
 def _load(name: str) -> Any:
     """The command `name` is what the module `shuffledp.cli.name` calls `name` or `app`; a hyphen is an underscore there."""
     spelled = name.replace("-", "_")
+    keep_freed_memory()
     with _no_garbage():
         module = import_module(f"shuffledp.cli.{spelled}")
         from shuffledp.cli._terminal import take_quiet

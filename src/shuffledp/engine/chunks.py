@@ -47,7 +47,6 @@ __all__ = [
     "code_chunk",
     "count_users",
     "encode_codes",
-    "keep_freed_memory",
     "tally_codes",
     "users_per_chunk",
     "work_on_chunks",
@@ -56,7 +55,6 @@ __all__ = [
 _KEPT_BYTES = 1 << 26  # of codes, from counting people to randomizing them
 _CHUNK_BYTES = 1 << 20  # a chunk of tape, its messages and temporaries stay in the CPU's cache
 _FEW_USERS = 2048
-_FREED_BYTES = 31 << 20
 _Out = TypeVar("_Out")
 
 
@@ -384,18 +382,6 @@ def users_per_chunk(randomizer: Randomizer) -> int:
     fitting = _CHUNK_BYTES // user_bytes
     # Long tapes: a few hundred users are too few to be worth a NumPy call, so spend some memory.
     return max(1, fitting, min(_FEW_USERS, 8 * _CHUNK_BYTES // user_bytes))
-
-
-def keep_freed_memory() -> None:
-    """Let the allocator keep some megabytes between chunks instead of asking the system each time.
-
-    Chunk after chunk allocates and frees the same few arrays. By default glibc hands each of them
-    back to the system, which costs several times more than the arithmetic. It learns from what is
-    freed: after one large array it keeps smaller ones. Elsewhere this does nothing.
-
-    >>> keep_freed_memory()
-    """
-    np.empty(_FREED_BYTES, dtype=np.uint8)  # never touched, so it takes no memory
 
 
 class Tapes:

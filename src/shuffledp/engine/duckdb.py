@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shuffledp.core.domain import Reals
+from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import CodeCounts, Headcount, Job, Rounding, Tallied, count_users
@@ -16,13 +17,17 @@ from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 
 __all__ = ["DuckDB"]
 
+_MANY_CODES = (
+    1 << 12
+)  # of whole numbers, from which counters are faster than a hash table of values
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckDB:
     """Streams a column of any size through memory of constant size.
 
-    One query groups the column by value. Real values are rounded in chunks of a hundred thousand rows, by
-    a pool of threads; nothing of a chunk is left when its codes have been counted.
+    One query groups the column by value. Real values, and numbers with many different values, are coded in chunks of
+    a hundred thousand rows, by a pool of threads; nothing of a chunk is left when its codes have been counted.
     """
 
     threads: int | None = None
@@ -39,9 +44,7 @@ class DuckDB:
         return count_users(job, self.threads)
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
-        # NumPy is the fastest on what is in memory already, or mapped into it.
-        mapped = all(file.format is Format.ARROW for file in job.column.files)
-        if mapped or job.read is not None or isinstance(job.coder.domain, Reals):
+        if job.read is not None or isinstance(job.coder.domain, Reals) or _is_for_numpy(job):
             return count_by_chunk(job, self.threads, rounding)
         return count_by_query(job, self.threads)
 
@@ -53,3 +56,14 @@ class DuckDB:
 
     def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
         return group_pairs(columns, self.threads)
+
+
+def _is_for_numpy(job: Job) -> bool:
+    """Whether NumPy counts codes faster than DuckDB groups values: what is in memory, or mapped, and many numbers."""
+    files, kind, domain = job.column.files, job.column.type, job.coder.domain
+    if all(file.format is Format.ARROW for file in files):
+        return True
+    numbers = isinstance(domain, Integers | Cells | Bins)
+    if not numbers or any(file.format is not Format.PARQUET for file in files):
+        return False
+    return kind in ("float", "double") or ("int" in kind and domain.size > _MANY_CODES)

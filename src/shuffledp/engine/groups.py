@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Codes, Counts
+from shuffledp.core.arrays import Codes, Counts, keep_freed_memory
 from shuffledp.core.capabilities import Stream
 from shuffledp.core.counting import CodeCounter
 from shuffledp.core.domain import (
@@ -42,7 +42,6 @@ from shuffledp.engine.chunks import (
     Tapes,
     add_invalid,
     count_users,
-    keep_freed_memory,
     tally_codes,
     work_on_chunks,
 )

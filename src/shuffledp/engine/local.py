@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import keep_freed_memory
 from shuffledp.core.domain import Domain, column
 from shuffledp.core.errors import (
     DataError,
@@ -27,7 +28,6 @@ from shuffledp.engine.chunks import (
     Tallied,
     Tapes,
     count_users,
-    keep_freed_memory,
     tally_codes,
     users_per_chunk,
     work_on_chunks,

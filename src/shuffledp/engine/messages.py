@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import keep_freed_memory
 from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
@@ -40,7 +41,6 @@ from shuffledp.engine.chunks import (
     Tapes,
     add_invalid,
     encode_codes,
-    keep_freed_memory,
     work_on_chunks,
 )
 from shuffledp.engine.codes import Coded, Coder, OnInvalid

@@ -31,7 +31,7 @@ from uuid import uuid4
 import numpy as np
 
 from shuffledp.core.analyzer import Analyzer, Tally
-from shuffledp.core.arrays import Counts
+from shuffledp.core.arrays import Counts, keep_freed_memory
 from shuffledp.core.domain import PLACE_BITS, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -50,7 +50,6 @@ from shuffledp.engine.chunks import (
     Rounding,
     Tallied,
     Tapes,
-    keep_freed_memory,
     tally_codes,
 )
 from shuffledp.engine.codes import FAULTS, Coded, Coder

@@ -69,7 +69,7 @@ def bound_mass(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats,
     >>> bool(low[0] <= 0.375 <= high[0]), bool(high[0] / low[0] < 1 + 1e-11)
     (True, True)
     """
-    return _join(_bound_mass, *_broadcast(k, N), p)
+    return _join(_bound_mass, *_read(k, N), p)
 
 
 def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
@@ -189,10 +189,15 @@ def _join(
     return low, high
 
 
-def _broadcast(k: Floats, N: Floats | int) -> tuple[Floats, Floats]:
-    k, N = np.broadcast_arrays(np.asarray(k, dtype=np.float64), np.asarray(N, dtype=np.float64))
+def _read(k: Floats, N: Floats | int) -> tuple[Floats, Floats]:
+    k, N = np.asarray(k, dtype=np.float64), np.asarray(N, dtype=np.float64)
     if N.size and N.max() > LARGEST_TRIALS:
         raise UnsupportedError(f"a binomial law of {N.max():g} trials has no certified tails")
+    return k, N
+
+
+def _broadcast(k: Floats, N: Floats | int) -> tuple[Floats, Floats]:
+    k, N = np.broadcast_arrays(*_read(k, N))
     return k, N
 
 
@@ -264,15 +269,16 @@ def _round_out(log: Floats, error: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
-    """ln Pr[Bin(N, p) = k], and a bound of its error."""
+    """ln Pr[Bin(N, p) = k], and a bound of its error; of one N, what depends on it alone is computed once."""
     total = np.maximum(N, 2.0)
-    inner = np.clip(k, 1, total - 1)
+    inner = np.minimum(np.maximum(k, 1.0), total - 1)
     rest = total - inner
     peak = stirling_error(total) - stirling_error(inner) - stirling_error(rest)
-    logs = np.log(total), -np.log(inner), -np.log(rest)
+    # All three logarithms are at least 0.
+    whole, parts = np.log(total), np.log(inner) + np.log(rest)
     log, error = (
-        peak + (sum(logs) - _LOG_TAU) / 2,
-        3 * _STIRLING + 8 * UNIT * (2 + np.abs(logs).sum(axis=0)),
+        peak + (whole - parts - _LOG_TAU) / 2,
+        3 * _STIRLING + 8 * UNIT * (2 + whole + parts),
     )
     # k - N p, by whichever of p and q loses less; both means may be off by two units.
     moved = inner - total * p if p <= q else total * q - rest

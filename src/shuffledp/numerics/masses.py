@@ -207,8 +207,6 @@ def stirling_error(x: Floats) -> Floats:
         (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse / 1680))) / big
     )
     if small.any():
-        low = x[small]
-        for _ in range(_SERIES_FROM):
-            series[small] += (low + 0.5) * np.log1p(1 / low) - 1
-            low = low + 1
+        steps = x[small][..., None] + np.arange(_SERIES_FROM)
+        series[small] += ((steps + 0.5) * np.log1p(1 / steps) - 1).sum(axis=-1)
     return series

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.arrays import Counts, Floats, distinct
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 
@@ -205,7 +205,7 @@ def _foresee(protocol: ShuffleProtocol, inputs: Counts) -> Estimate:
     if protocol.offers.foresee is not None:
         return protocol.offers.foresee(inputs)
     analyzer = protocol.analyzer
-    n, kinds = int(inputs.sum()), np.unique(inputs)  # equal bins have equal intervals
+    n, kinds = int(inputs.sum()), distinct(inputs)  # equal bins have equal intervals
     zero, one = (
         np.asarray(analyzer.estimate(Tally(counts=np.full(len(kinds), c), users=n)).value)
         for c in (0, n)

@@ -35,7 +35,7 @@ from shuffledp.accounting.correlated import (
     open_curve,
 )
 from shuffledp.core.analyzer import Tally, message_tally
-from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.arrays import Codes, Counts, Floats, Words, distinct
 from shuffledp.core.domain import Categories
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Profile
@@ -203,7 +203,7 @@ class SignedHistogramAnalyzer:
 
     def foresee(self, inputs: Counts) -> Estimate:
         """What the estimate is for this data set where the noise is at its mean, once for equal bins."""
-        return self._answer(np.unique(inputs), int(inputs.sum()))
+        return self._answer(distinct(inputs), int(inputs.sum()))
 
     def _answer(self, found: Counts, n: int) -> Estimate:
         noise = self.randomizer.noise
