@@ -20,7 +20,7 @@ def floors(text: str) -> dict[str, str]:
     for requirement in wanted:
         if requirement.startswith(f"{project['name']}["):
             continue
-        match = re.match(r"([\w.-]+)>=([\w.]+)", requirement)
+        match = re.match(r"([\w.-]+)(?:\[\w+\])?>=([\w.]+)", requirement)
         if match is None:
             raise SystemExit(f"{requirement} states no lowest version")
         found[match[1]] = match[2]

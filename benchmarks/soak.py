@@ -1,6 +1,10 @@
 """A soak: real servers on loopback for a stated number of reports, while everything that can go wrong does.
 
     python benchmarks/soak.py --store sqlite --reports 20000 --kills 5
+    python benchmarks/soak.py --store postgres
+
+With PostgreSQL two shufflers work on one database, which is killed at each of their steps, too, and read-only for a
+while; the server is started in a temporary folder from the system's packages.
 
 Every report of a window has a bin of its own, so a 2 in the published tally proves double counting and a 0 a loss.
 Reports are sealed before. One client in a hundred is hostile, some are slow; every process dies at each of its named
@@ -24,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import httpx
 import numpy as np
@@ -32,6 +37,7 @@ from soak_role import Control
 
 import shuffledp as sdp
 from shuffledp import protocols
+from shuffledp.live.disk import write_private
 from shuffledp.live.keys import signing_public
 from shuffledp.live.serve import Home, Operator, find_port
 from shuffledp.live.serve.pool import start_pool
@@ -39,7 +45,9 @@ from shuffledp.live.wire.document import Collection, Pledge, Windows, write_docu
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import seal_inner, seal_report
 
-SHUFFLER = ("admitted", "sealed", "renamed", "written", "deleted", "unlinked", "closing")
+SHUFFLER = ("admitted", "sealed", "renamed", "kept", "written", "deleted", "unlinked", "closing")
+DATABASE = "database at "
+SHUFFLERS = ("shuffler", "second shuffler")
 ANALYZER = ("stored file", "stored", "opened", "charged", "result written", "published")
 _MOST_BINS = 10_000
 _SECONDS = 4000  # of a window, more than a clock may jump unasked
@@ -122,7 +130,10 @@ class Actor:
     command: list[str]
     control: Control
     steps: list[str] = field(default_factory=list)
-    """Where it, or the database in its place, has yet to die."""
+    """Where it, or the database in its place, has yet to die; shared by the shufflers of a database."""
+    arming: str = ""
+    """The step at which it, or the database, dies next."""
+    deaths: int = 0
     process: subprocess.Popen[bytes] | None = None
     log: Path = Path(os.devnull)
     expected: bool = False
@@ -145,6 +156,14 @@ class Actor:
         self.process.kill()
 
 
+def start_server() -> Any:
+    """A PostgreSQL server as its packages set it up: what is committed is on the disk."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))
+    from postgres import Server
+
+    return Server()
+
+
 class Soak:
     """The whole of it."""
 
@@ -157,7 +176,6 @@ class Soak:
         self.home = make_home(folder, asked.reports, self.bins, self.port)
         self.collection = self.home.collection()
         self.actors: dict[str, Actor] = {}
-        self.covered: Counter[str] = Counter()
         self.kills: Counter[str] = Counter()
         self.trouble: list[str] = []
         self.rejected: Counter[str] = Counter()
@@ -168,22 +186,34 @@ class Soak:
         self.offset = 0.0
         self.ended = False
         self.began = time.monotonic()
-        self.add_actors()
-
-    def add_actors(self) -> None:
-        here = [sys.executable, str(Path(__file__).with_name("soak_role.py"))]
-        for name, port, steps in (
-            ("shuffler", self.port, SHUFFLER),
-            ("analyzer", self.reader, ANALYZER),
-        ):
-            control = self.folder / f"control-{name}"
-            self.actors[name] = Actor(
-                name=name,
-                command=[*here, name, str(self.home.path), str(port), str(control)],
-                control=Control(control),
-                steps=list(steps),
-                log=self.folder / f"log-{name}",
+        self.server: Any = None
+        self.homes = [self.home]
+        steps = list(SHUFFLER)
+        if asked.store == "postgres":
+            self.server = start_server()
+            write_private(
+                self.home.shuffler / "store.toml",
+                f'postgresql = "{self.server.where()}"\n'.encode(),
             )
+            self.homes.append(Home(self.home.path, "b"))
+            self.ports = (self.port, find_port())
+            steps[-1:] = [*(f"database at {step}" for step in SHUFFLER[:-1]), SHUFFLER[-1]]
+        for name, home, port in zip(SHUFFLERS, self.homes, self.ports, strict=False):
+            self.add_actor(name, "shuffler", port, steps, home.instance)
+        self.add_actor("analyzer", "analyzer", self.reader, list(ANALYZER), "")
+        self.named = len(steps) + len(ANALYZER)
+
+    def add_actor(self, name: str, role: str, port: int, steps: list[str], instance: str) -> None:
+        program = [sys.executable, str(Path(__file__).with_name("soak_role.py"))]
+        control = self.folder / f"control-{name}"
+        more = [instance] if instance else []
+        self.actors[name] = Actor(
+            name=name,
+            command=[*program, role, str(self.home.path), str(port), str(control), *more],
+            control=Control(control),
+            steps=steps,
+            log=self.folder / f"log-{name}",
+        )
 
     def turn_clock(self, offset: float) -> None:
         """Set all clocks."""
@@ -197,24 +227,31 @@ class Soak:
         while not self.ended:
             for actor in self.actors.values():
                 self.look_at(actor)
+            if self.server is not None and self.server.process.poll() is not None:
+                await asyncio.to_thread(self.server.start)
             await asyncio.sleep(0.05)
 
     def look_at(self, actor: Actor) -> None:
+        """Count whoever died, start it again, and have somebody die at the next step."""
         assert actor.process is not None
-        before = self.covered[actor.name]
-        deaths = actor.control.deaths
-        if deaths > before:
-            self.covered[actor.name] = deaths
-            step = actor.steps.pop(0)
-            self.kills[f"{actor.name} at {step}"] += 1
-            actor.expected = True
+        if actor.control.deaths > actor.deaths:
+            actor.deaths = actor.control.deaths
+            database = actor.arming.startswith(DATABASE)
+            self.kills[actor.arming if database else f"{actor.name} at {actor.arming}"] += 1
+            actor.expected = not database
+            if actor.arming in actor.steps:
+                actor.steps.remove(actor.arming)
+            actor.arming = ""
         if actor.process.poll() is not None:
             if not actor.expected:
                 self.trouble.append(f"{actor.name} ended with {actor.process.returncode}")
             actor.expected = False
             actor.start()
-        if actor.steps and not actor.control.armed and actor.control.deaths == deaths:
-            actor.control.arm(actor.steps[0])
+        wanted = actor.steps[0] if actor.steps else ""
+        if wanted != actor.arming and actor.control.deaths == actor.deaths:
+            actor.arming = wanted
+            victim = self.server.process.pid if wanted.startswith(DATABASE) else 0
+            actor.control.arm(wanted.removeprefix(DATABASE), victim)
 
     async def measure(self) -> None:
         while not self.ended:
@@ -235,9 +272,14 @@ class Soak:
         return []
 
     def kill_somebody(self) -> None:
-        """At a random moment: a role, or a process that decrypts for it."""
+        """At a random moment: a role, a process that decrypts for it, or the database."""
         names = list(self.actors)
-        chosen = self.random.choice([*names, "worker"])
+        chosen = self.random.choice([*names, "worker", *(["database"] if self.server else [])])
+        if chosen == "database":
+            self.kills["database at random"] += 1
+            with suppress(ProcessLookupError):
+                os.killpg(self.server.process.pid, signal.SIGKILL)
+            return
         if chosen != "worker":
             self.kills[f"{chosen} at random"] += 1
             self.actors[chosen].kill()
@@ -251,19 +293,19 @@ class Soak:
 
     # What an operator does.
 
-    async def ask(self, call: Callable[[Operator], object]) -> object:
-        """Ask the shuffler until it answers; it may be dead for a moment."""
+    async def ask(self, call: Callable[[Operator], object], which: int = 0) -> object:
+        """Ask a shuffler until it answers; it may be dead for a moment."""
         end = time.monotonic() + _PATIENCE
         while True:
             try:
-                return await asyncio.to_thread(call, Operator(self.home))
+                return await asyncio.to_thread(call, Operator(self.homes[which]))
             except (httpx.HTTPError, sdp.ShuffledpError, OSError):
                 if time.monotonic() > end:
                     raise
                 await asyncio.sleep(0.2)
 
-    async def status(self) -> dict:
-        return await self.ask(lambda operator: operator.status())  # type: ignore[return-value]
+    async def status(self, which: int = 0) -> dict:
+        return await self.ask(lambda operator: operator.status(), which)  # type: ignore[return-value]
 
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         end = time.monotonic() + _PATIENCE
@@ -298,12 +340,10 @@ class Soak:
             self.turn_clock(self.offset + _SECONDS)
 
             async def accept() -> bool:
-                found = await self.status()
-                if "clock" in str(found["failing"]):
-                    states = {each["state"] for each in found["windows"][window:]}
-                    if states - {"open"}:
-                        self.trouble.append(f"window {window} ended by a clock nobody believes")
-                    await self.ask(lambda operator: operator.accept_clock())
+                for which in range(len(self.homes)):
+                    failing = (await self.status(which))["failing"]
+                    if "clock" in str(failing):
+                        await self.ask(lambda operator: operator.accept_clock(), which)
                 return await self.state_of(window) != "open"
 
             await self.until(f"the end of window {window}", accept)
@@ -314,6 +354,27 @@ class Soak:
         await self.until(f"window {window} published", over)
 
     # What happens to machines.
+
+    async def refuse_writes(self) -> None:
+        """The database takes nothing for two seconds, as when another server has taken over."""
+        import psycopg
+
+        def say_so(value: str) -> None:
+            where = self.server.where() + " options='-c default_transaction_read_only=off'"
+            for _ in range(100):
+                with (
+                    suppress(psycopg.OperationalError),
+                    psycopg.connect(where, autocommit=True) as db,
+                ):
+                    db.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+                    db.execute("SELECT pg_reload_conf()")
+                    return
+                time.sleep(0.1)
+
+        await asyncio.to_thread(say_so, "on")
+        await asyncio.sleep(6.0)  # the shuffler writes every five seconds
+        await self.note_sickness()
+        await asyncio.to_thread(say_so, "off")
 
     async def fill_disk(self, name: str) -> None:
         """No file of a process may grow for two seconds: the system refuses to write, as a full disk does."""
@@ -357,7 +418,10 @@ class Soak:
         bad = asyncio.create_task(
             be_hostile(self.collection, self.ports, window, hostile, mine, self.random)
         )
-        beside = [asyncio.create_task(self.fill_disk("shuffler"))] if window % 3 == 0 else []
+        beside = []
+        if window % 3 == 0:
+            sick = self.refuse_writes() if self.server else self.fill_disk("shuffler")
+            beside.append(asyncio.create_task(sick))
         if window % 3 == 1:
             beside.append(asyncio.create_task(self.jump(60 * _WEEK)))
         if window % 3 == 2:
@@ -373,8 +437,9 @@ class Soak:
         await asyncio.gather(*beside)
         self.rejected += await bad
         self.acknowledged[window] = mine.done
-        if window % 3 == 1:
-            beside = [asyncio.create_task(self.fill_disk("analyzer"))]
+        if window % 3 != 2:
+            full = ["analyzer", *(SHUFFLERS[: len(self.homes)] if self.server else ())]
+            beside = [asyncio.create_task(self.fill_disk(each)) for each in full]
         await self.end_window(window, last=window == self.collection.windows.count - 1)
         await asyncio.gather(*beside)
 
@@ -383,7 +448,7 @@ class Soak:
             actor.start()
         tasks = [asyncio.create_task(self.watch()), asyncio.create_task(self.measure())]
         slow = [asyncio.create_task(be_slow(self.ports, self.collection)) for _ in range(10)]
-        random_kills = max(0, self.asked.kills - len(SHUFFLER) - len(ANALYZER))
+        random_kills = max(0, self.asked.kills - self.named)
         moments = [self.random.randrange(self.asked.reports) for _ in range(random_kills)]
         try:
             for window, file in enumerate(files):
@@ -413,6 +478,8 @@ class Soak:
                 except subprocess.TimeoutExpired:
                     actor.process.kill()
                     actor.process.wait()
+        if self.server is not None:
+            self.server.remove()
 
     def compare(self) -> tuple[int, int]:
         """Reports that were acknowledged and not counted, and those that were counted more than once."""
@@ -449,7 +516,7 @@ class Soak:
 
     def report(self) -> int:
         lost, doubled = self.compare()
-        missed = [f"{a.name} at {step}" for a in self.actors.values() for step in a.steps]
+        missed = sorted({step for actor in self.actors.values() for step in actor.steps})
         if missed:
             self.trouble.append("nobody died at these steps: " + ", ".join(missed))
         took = time.monotonic() - self.began
@@ -513,7 +580,7 @@ class Soak:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--store", choices=("sqlite",), default="sqlite")
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--reports", type=int, default=20_000, help="honest reports")
     parser.add_argument("--kills", type=int, default=20, help="at least; every named step has one")
     parser.add_argument("--hostile", type=float, default=0.01, help="hostile clients per report")

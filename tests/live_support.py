@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import weakref
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp import SeededWords, protocols
+from shuffledp.live.postgres import PostgresStore
+from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.document import (
     Collection,
     Pledge,
@@ -16,6 +19,36 @@ from shuffledp.live.wire.document import (
 from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import encode_answers, seal_inner, seal_report
+
+STORES = ("sqlite", "postgres")
+STORE = "sqlite"
+"""The kind of the stores that `make_store` makes; the fixture `every_store` sets it."""
+_opened = weakref.WeakSet()
+
+
+def make_store(folder, collection):
+    """The store of a folder, for tests of logic: opened again, it has what it had."""
+    if STORE == "sqlite":
+        return SqliteStore(folder / "store.sqlite", collection, durable=False)
+    from postgres import get_server
+
+    store = PostgresStore(get_server().make_schema(folder), collection, durable=False)
+    _opened.add(store)
+    return store
+
+
+def forget_store(folder):
+    """Begin anew with the store of a folder; a file goes with its folder."""
+    if STORE == "postgres":
+        from postgres import get_server
+
+        get_server().drop_schema(folder)
+
+
+def close_stores():
+    """Let go of the databases, so that no test runs out of connections."""
+    for store in list(_opened):
+        store.close()
 
 
 def secret(name):

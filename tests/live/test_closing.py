@@ -16,11 +16,12 @@ from live.test_roles import (
 )
 from shuffledp.live.store import State
 
+pytestmark = pytest.mark.usefixtures("every_store")
 NOW = 1050.0  # window 0 takes reports until 1110
 LATER = 1150.0  # in window 1
 
 
-@pytest.mark.parametrize("step", ["closing", "sealed", "renamed", "written"])
+@pytest.mark.parametrize("step", ["closing", "sealed", "renamed", "kept", "written"])
 def test_a_crash_while_closing_is_finished_by_the_next_start(tmp_path, step):
     shuffler = open_shuffler(tmp_path / "s", step=crash_at(step))
     fill(shuffler)

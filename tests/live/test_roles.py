@@ -12,7 +12,7 @@ from shuffledp.live.analyzer import Analyzer
 from shuffledp.live.device import Device, Sending, read_reply
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import SqliteStore, State
+from shuffledp.live.store import State
 from shuffledp.live.wire.batch import write_receipt
 from shuffledp.live.wire.report import (
     join_upload,
@@ -22,6 +22,8 @@ from shuffledp.live.wire.report import (
     split_upload,
 )
 
+pytestmark = pytest.mark.usefixtures("every_store")
+ONLY_SQLITE = {"test_checkpoint_with_a_reader"}
 COLLECTION = live.make_collection()
 POOL = [live.make_inners(COLLECTION, 0, seed) for seed in range(30)]
 
@@ -44,7 +46,7 @@ def open_shuffler(folder, collection=COLLECTION, step=None):
     return Shuffler(
         collection=collection,
         secrets=ShufflerSecrets(outer=live.outer_secrets(collection), sign=live.secret("shuffler")),
-        store=SqliteStore(folder / "store.sqlite", collection, durable=False),
+        store=live.make_store(folder, collection),
         folder=folder,
         **more,
     )

@@ -17,10 +17,10 @@ WorkersOption = Annotated[
 ]
 
 
-def open_home(folder: Path) -> sdp.live.serve.Home:
+def open_home(folder: Path, instance: str = "") -> sdp.live.serve.Home:
     """The folder of a collection; an error if there is none, or if the web stack is missing."""
     sdp.live.serve.require_serve()
-    home = sdp.live.serve.Home(folder)
+    home = sdp.live.serve.Home(folder, instance)
     home.collection()
     return home
 

@@ -16,13 +16,16 @@ def shuffler(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: PortOption = 8000,
     workers: WorkersOption = None,
+    instance: Annotated[
+        str, typer.Option(help="The name of one of several shufflers on a PostgreSQL database.")
+    ] = "",
 ) -> None:
     """Run the shuffler of a live collection: it learns who takes part, but no answers.
 
     $ shuffledp shuffler survey --port 8000
     """
     with explain_errors():
-        home = open_home(folder)
+        home = open_home(folder, instance)
         said = f"The shuffler listens on {host}:{port}. End with Ctrl-C."
         sdp.live.serve.run_shuffler(
             home, host=host, port=port or 8000, workers=workers, ready=lambda: tell(said)

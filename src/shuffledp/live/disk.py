@@ -16,6 +16,7 @@ __all__ = [
     "hold",
     "make_private",
     "open_database",
+    "read_pieces",
     "read_private",
     "sync_folder",
     "transaction",
@@ -44,6 +45,13 @@ def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
         os.fsync(file.fileno())
     draft.rename(path)
     sync_folder(path.parent)
+
+
+def read_pieces(path: Path) -> Iterator[bytes]:
+    """A file of any size, a megabyte at a time."""
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            yield piece
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
-from shuffledp.live.disk import sync_folder, write_whole
+from shuffledp.live.disk import read_pieces, sync_folder, write_whole
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.store import DamageError, State, Store, WindowRow
 from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
@@ -78,6 +78,8 @@ class Shuffler:
     """Reports that were acknowledged, repeated ones included."""
     done: set[int] = field(default_factory=set)
     """Windows that need nothing more: years of them are not looked at again and again."""
+    fetched: set[int] = field(default_factory=set)
+    """Windows whose batch was taken from a shared store."""
     damaged: str | None = None
     """Why the store cannot be believed: then nothing more is taken or sealed, and nothing is deleted."""
     unscrubbed: bool = True
@@ -147,6 +149,19 @@ class Shuffler:
         """A window that takes no more reports, as far as it goes without the analyzer."""
         row = self.store.row(window)
         if row.state in (State.OPEN, State.SEALED):
+            with self.store.claim(window) as mine:
+                if not mine:
+                    return  # another process is at it
+                row = self._finish(window)
+        if row.state is State.DELETED:
+            self._unlink(window)
+        if row.state in (State.DELETED, State.EXPIRED):
+            self.done.add(window)
+
+    def _finish(self, window: int) -> WindowRow:
+        """Seal a window and write its batch."""
+        row = self.store.row(window)
+        if row.state in (State.OPEN, State.SEALED):
             self.inspect(window)
         if row.state is State.OPEN:
             row = self.store.seal(window)
@@ -160,10 +175,7 @@ class Shuffler:
         if row.state is State.SEALED:
             with self._noticing_damage():
                 self._write(window)
-        if row.state is State.DELETED:
-            self._unlink(window)
-        if row.state in (State.DELETED, State.EXPIRED):
-            self.done.add(window)
+        return row
 
     def close(self, now: float) -> None:
         """Seal every window that has begun, now: nothing more is taken, and no other window begins.
@@ -195,6 +207,8 @@ class Shuffler:
             raise DamageError(
                 f"the store is damaged: {len(order):,} messages of window {window} are not those of {expected:,} reports"
             )
+        self.store.keep_batch(window, read_pieces(self.batch_path(window)))
+        self.step("kept")
         self.store.mark_written(window, digest.digest())
         self.note("written", window=window, reports=expected)
         self.unscrubbed = True
@@ -239,7 +253,11 @@ class Shuffler:
         """The file of a batch that the analyzer has not confirmed yet."""
         if self.store.row(window).state is not State.WRITTEN:
             raise WireError("not_ready", f"there is no batch of window {window} now")
-        return self.batch_path(window)
+        path = self.batch_path(window)
+        if self.store.shared and window not in self.fetched:  # another process may have written it
+            write_whole(path, self.store.load_batch(window))
+            self.fetched.add(window)
+        return path
 
     def take_receipt(self, window: int, receipt: bytes, now: float) -> None:
         """The analyzer has the batch: delete it. A receipt that was forged changes nothing."""

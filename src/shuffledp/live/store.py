@@ -8,8 +8,8 @@ meanwhile. No address, no time and no order of arrival is stored; the rows are i
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -20,7 +20,18 @@ from shuffledp.live.disk import open_database, transaction
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import Opened, report_id
 
-__all__ = ["DamageError", "SqliteStore", "State", "Store", "WindowRow"]
+__all__ = [
+    "BALLAST",
+    "AwayError",
+    "DamageError",
+    "SqliteStore",
+    "State",
+    "Store",
+    "WindowRow",
+    "check_reports",
+    "end_window",
+    "judge",
+]
 
 _SCHEMA = (
     (
@@ -37,11 +48,16 @@ _SCHEMA = (
 )
 
 
-_BALLAST = 1 << 16  # bytes of a beat: as much as an upload, so that a full disk shows
+BALLAST = 1 << 16
+"""Bytes of a beat: as much as an upload, so that a full disk shows."""
 
 
 class DamageError(DataError):
     """A store that does not hold what was written to it."""
+
+
+class AwayError(DataError):
+    """A store that cannot be reached or written now."""
 
 
 class State(Enum):
@@ -69,6 +85,9 @@ class WindowRow:
 class Store(Protocol):
     """What the shuffler asks of a database."""
 
+    shared: bool
+    """Whether several shufflers work on it, perhaps on several machines."""
+
     def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
         """Store the reports in one transaction; for each None, or why it was refused."""
 
@@ -83,6 +102,15 @@ class Store(Protocol):
 
     def load(self, window: int) -> Iterator[bytes]:
         """The messages of each report of a window."""
+
+    def claim(self, window: int) -> AbstractContextManager[bool]:
+        """Be the only one who seals a window and writes its batch; False if another process does."""
+
+    def keep_batch(self, window: int, pieces: Iterable[bytes]) -> None:
+        """Keep a batch where every shuffler finds it, if there are several."""
+
+    def load_batch(self, window: int) -> Iterator[bytes]:
+        """The batch that was kept, in pieces; nothing if there is none."""
 
     def mark_written(self, window: int, sha256: bytes) -> None:
         """The batch is on the disk: delete the rows."""
@@ -118,6 +146,41 @@ class Store(Protocol):
         """How many of these tokens are unused, spent, and unknown."""
 
 
+def judge(
+    collection: Collection, window: int, state: State, last: int | None, now: float
+) -> str | None:
+    """Why a window takes no reports now; None if it does. `last` is that of a collection that was closed early."""
+    windows = collection.windows
+    if last is not None and window > last:
+        return "closed"
+    if now < windows.opens(window):
+        return "too_early"
+    over = last is not None or now >= windows.closes(window)
+    if state is not State.OPEN or over:
+        return "too_late"
+    return None
+
+
+def end_window(collection: Collection, count: int) -> State:
+    """What becomes of a window with so many reports."""
+    enough = count >= collection.pledge.min_batch
+    return State.SEALED if enough else State.EXPIRED
+
+
+def check_reports(
+    collection: Collection, window: int, reports: Iterable[tuple[bytes, bytes]]
+) -> None:
+    """Raise `DamageError` if one of them (id, messages) is not what was acknowledged."""
+    readable = total = 0
+    for identity, inners in reports:
+        total += 1
+        readable += report_id(collection, window, inners) == identity
+    if readable < total:
+        raise DamageError(
+            f"the store is damaged: {total - readable:,} of {total:,} reports of window {window} have changed"
+        )
+
+
 @contextmanager
 def _telling_damage() -> Iterator[None]:
     """Tell a damaged file from one that cannot be written now."""
@@ -131,6 +194,8 @@ def _telling_damage() -> Iterator[None]:
 
 class SqliteStore:
     """A file, with a write-ahead log. `durable=False` is for tests of logic alone."""
+
+    shared = False
 
     def __init__(self, path: Path | str, collection: Collection, *, durable: bool = True) -> None:
         self._collection = collection
@@ -152,15 +217,12 @@ class SqliteStore:
             return [self._admit(each, states[each.window], last, now) for each in group]
 
     def _admit(self, report: Opened, state: State, last: int | None, now: float) -> str | None:
-        windows = self._collection.windows
-        if last is not None and report.window > last:
-            return "closed"
-        if now < windows.opens(report.window):
-            return "too_early"
-        over = last is not None or now >= windows.closes(report.window)
-        if state is not State.OPEN or over:
+        refused = judge(self._collection, report.window, state, last, now)
+        if refused == "too_late":
             # Its first copy may have been accepted, and the reply lost: that is success, while we know.
             return None if self._is_known(report) else "too_late"
+        if refused is not None:
+            return refused
         inserted = self._db.execute(
             "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (report.window, report.id, report.inners),
@@ -206,12 +268,11 @@ class SqliteStore:
             if found.state is not State.OPEN:
                 return found
             count = self.count(window)
-            enough = count >= self._collection.pledge.min_batch
-            state = State.SEALED if enough else State.EXPIRED
+            state = end_window(self._collection, count)
             self._db.execute(
                 "INSERT INTO windows VALUES (?, ?, ?, NULL)", (window, state.value, count)
             )
-            if not enough:
+            if state is State.EXPIRED:
                 self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
             return WindowRow(window=window, state=state, reports=count)
 
@@ -230,6 +291,16 @@ class SqliteStore:
     def load(self, window: int) -> Iterator[bytes]:
         for (inners,) in self._db.execute("SELECT inners FROM reports WHERE window = ?", (window,)):
             yield inners
+
+    def claim(self, window: int) -> AbstractContextManager[bool]:
+        """There is one process."""
+        return nullcontext(True)
+
+    def keep_batch(self, window: int, pieces: Iterable[bytes]) -> None:
+        """It is in the shuffler's folder."""
+
+    def load_batch(self, window: int) -> Iterator[bytes]:
+        return iter(())
 
     @_telling_damage()
     def mark_written(self, window: int, sha256: bytes) -> None:
@@ -272,7 +343,7 @@ class SqliteStore:
 
     def beat(self, now: float) -> None:
         with _telling_damage(), transaction(self._db):
-            row = (now, os.urandom(_BALLAST))
+            row = (now, os.urandom(BALLAST))
             self._db.execute("INSERT OR REPLACE INTO beats VALUES (1, ?, ?)", row)
 
     @_telling_damage()
@@ -292,14 +363,7 @@ class SqliteStore:
             if window is None:
                 return
             query = "SELECT id, inners FROM reports WHERE window = ?"
-            readable = total = 0
-            for identity, inners in self._db.execute(query, (window,)):
-                total += 1
-                readable += report_id(self._collection, window, inners) == identity
-        if readable < total:
-            raise DamageError(
-                f"the store is damaged: {total - readable:,} of {total:,} reports of window {window} have changed"
-            )
+            check_reports(self._collection, window, self._db.execute(query, (window,)))
 
     def scrub(self) -> bool:
         busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -4,16 +4,23 @@
     survey/shuffler/keys.json     the shuffler's secrets, its store, its batches
     survey/analyzer/keys.json     the analyzer's secrets, its batches, its ledger, its results
 
-Two operators have two such folders, each with the document and its own role.
+The shuffler's store is `shuffler/store.sqlite`, unless `shuffler/store.toml` names a PostgreSQL database:
+
+    postgresql = "host=db.internal dbname=survey user=shuffler"
+
+Several shufflers may work on such a database, each with a name and a folder of its own in `shuffler/`. Two operators have two such folders, each with the document and its own role.
 """
 
+import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from shuffledp.core.errors import DataError
 from shuffledp.live.analyzer import Analyzer, Opener, open_records
-from shuffledp.live.disk import check_private, make_private, write_whole
+from shuffledp.live.disk import check_private, make_private, read_private, write_whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
+from shuffledp.live.postgres import PostgresStore
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore, Store
 from shuffledp.live.wire.document import Collection
@@ -28,6 +35,14 @@ class Home:
     """The folder of a collection."""
 
     path: Path
+    instance: str = ""
+    """The name of one of several shufflers."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("[a-z0-9]{0,20}", self.instance, re.ASCII):
+            raise DataError(
+                f"instance={self.instance!r} must be up to 20 lower-case letters and digits"
+            )
 
     @property
     def document(self) -> Path:
@@ -45,9 +60,29 @@ class Home:
         return self.path / "analyzer"
 
     @property
+    def desk(self) -> Path:
+        """What one shuffler process has for itself: its socket, its lock, batches."""
+        return self.shuffler / self.instance
+
+    @property
     def socket(self) -> Path:
         """The socket on which the shuffler's operator asks and commands."""
-        return self.shuffler / "admin.sock"
+        return self.desk / "admin.sock"
+
+    @property
+    def database(self) -> str | None:
+        """Where the PostgreSQL database is, as libpq wants it said; None if the store is a file."""
+        place = self.shuffler / "store.toml"
+        if not place.exists():
+            return None
+        try:
+            content = tomllib.loads(read_private(place).decode())
+        except ValueError as error:
+            raise DataError(f"{place} cannot be read: {error}") from None
+        where = content.pop("postgresql", None)
+        if not isinstance(where, str) or content:
+            raise DataError(f'{place} must have one line: postgresql = "host=... dbname=..."')
+        return where
 
     def create(
         self, collection: Collection, shuffler: ShufflerSecrets, analyzer: AnalyzerSecrets | None
@@ -88,11 +123,19 @@ class Home:
             collection=collection,
             secrets=secrets,
             store=self.open_store() if store is None else store,
-            folder=self.shuffler,
+            folder=make_private(self.desk),
         )
 
     def open_store(self) -> Store:
         """The shuffler's store."""
+        where = self.database
+        if where is not None:
+            return PostgresStore(where, self.collection())
+        if self.instance:
+            raise DataError(
+                f"instance={self.instance!r} must be empty: several shufflers need a PostgreSQL database, named in "
+                f"{self.shuffler / 'store.toml'}"
+            )
         return SqliteStore(self.shuffler / "store.sqlite", self.collection())
 
     def open_analyzer(self, opener: Opener = open_records) -> Analyzer:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, cast
 from shuffledp.core.errors import WireError
 from shuffledp.core.version import __version__
 from shuffledp.live.clock import Watch
-from shuffledp.live.disk import hold, read_private, write_whole
+from shuffledp.live.disk import hold, make_private, read_private, write_whole
 from shuffledp.live.serve.http import CORS, bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.intake import Intake
 from shuffledp.live.serve.journal import Health, Journal, measure_uptime
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import ReportPool
-from shuffledp.live.store import DamageError
+from shuffledp.live.store import AwayError, DamageError
 from shuffledp.live.wire.batch import verify_fetch
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
 
@@ -481,7 +481,7 @@ def run_shuffler(
 ) -> None:
     """Serve until a signal comes; then answer what was taken, and end. `ready` is called once it listens."""
     journal = Journal("shuffler")
-    with hold(home.shuffler, "shuffler"), bind(host, port) as place:
+    with hold(make_private(home.desk), "shuffler"), bind(host, port) as place:
         shuffler = _open(home, journal)
         token = _keep_token(home.shuffler / "admin-token", journal)
         home.socket.unlink(missing_ok=True)
@@ -507,7 +507,7 @@ def _open(home: Home, journal: Journal) -> Shuffler:
     """The shuffler, also if its store cannot be opened now: it can still show documents, and try again."""
     try:
         return home.open_shuffler()
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, AwayError) as error:
         journal.note("failing", kind="store", reason=str(error))
         return home.open_shuffler(cast("Store", AwayStore(str(error))))
 

@@ -1,0 +1,515 @@
+"""What shufflers store, in PostgreSQL: several processes and hosts on one database.
+
+The states and promises are those of the store in SQLite. Whether a window is open is checked inside the transaction
+that stores a report, which holds the window's row `FOR SHARE`; sealing takes it `FOR UPDATE`, and so waits for
+uploads that are on their way. Reports are inserted in the order of their ids, so uploads that have some in common do
+not wait for each other in a circle. Each window has a table of its own, which is dropped; a batch is in the database
+until the analyzer has it, so any process can hand it out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from shuffledp.core.errors import DataError, MismatchError, UnsupportedError
+from shuffledp.live.store import (
+    BALLAST,
+    AwayError,
+    DamageError,
+    State,
+    WindowRow,
+    check_reports,
+    end_window,
+    judge,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from psycopg import Connection
+
+    from shuffledp.live.wire.document import Collection
+    from shuffledp.live.wire.report import Opened
+
+__all__ = ["PostgresStore"]
+
+OLDEST = 13
+"""The major version of the oldest server that is tried in tests or known to have everything that is used here."""
+_SCHEMA = (
+    (
+        "CREATE TABLE collection (id bytea PRIMARY KEY)",
+        """CREATE TABLE windows (
+            "window" integer PRIMARY KEY, state text NOT NULL, reports bigint NOT NULL, sha256 bytea)""",
+        "CREATE TABLE tokens (hash bytea PRIMARY KEY)",
+        "CREATE TABLE issued (hash bytea PRIMARY KEY)",
+        """CREATE TABLE beats (
+            one integer PRIMARY KEY CHECK (one = 1), moment double precision NOT NULL, ballast bytea NOT NULL)""",
+        "CREATE TABLE closing (one integer PRIMARY KEY CHECK (one = 1), last integer NOT NULL)",
+    ),
+)
+"""`_SCHEMA[v]` turns version v into v + 1, as in `live.disk.open_database`."""
+_LOCK = 0x5DD  # of the advisory locks that are ours: for the schema, and for each window
+_PIECE = 1 << 20  # bytes of a batch in one row
+_ROWS = 5_000  # that are fetched at once
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+def _telling(
+    call: Callable[Concatenate[PostgresStore, _P], _T],
+) -> Callable[Concatenate[PostgresStore, _P], _T]:
+    """Say what is wrong with the database in our words; connect again if the connection is gone."""
+
+    @wraps(call)
+    def tell(self: PostgresStore, /, *arguments: _P.args, **more: _P.kwargs) -> _T:
+        with self._explain():
+            self._connect()
+            return call(self, *arguments, **more)
+
+    return tell
+
+
+class PostgresStore:
+    """A database that several shufflers share. `durable=False` is for tests of logic alone."""
+
+    shared = True
+
+    def __init__(self, where: str, collection: Collection, *, durable: bool = True) -> None:
+        self._where = where
+        self._collection = collection
+        self._durable = durable
+        self._link: list[Connection[Any]] = []
+        weakref.finalize(self, _close, self._link)
+        self._begun: set[int] = set()
+        self._prepare()
+
+    def close(self) -> None:
+        """Close the connection."""
+        _close(self._link)
+
+    @property
+    def _db(self) -> Connection[Any]:
+        return self._link[0]
+
+    def _connect(self) -> None:
+        if self._link and not self._db.closed:
+            return
+        _close(self._link)
+        try:
+            import psycopg
+        except ImportError as error:
+            raise UnsupportedError(
+                f"PostgreSQL needs {error.name}: install the extra shuffledp[postgres]"
+            ) from error
+        db = psycopg.connect(
+            self._where, autocommit=True, connect_timeout=10, application_name="shuffledp"
+        )
+        self._link.append(db)
+        db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        self._check_server(db)
+        db.execute(f"SET synchronous_commit = {'on' if self._durable else 'off'}")
+        db.execute("SET client_min_messages = warning")
+
+    def _check_server(self, db: Connection[Any]) -> None:
+        version = db.info.server_version
+        if version < OLDEST * 10_000:
+            raise UnsupportedError(
+                f"the database is PostgreSQL {version // 10_000}, and must be {OLDEST} or later"
+            )
+        asked = ("fsync", "full_page_writes", "transaction_read_only")
+        said = {name: db.execute(f"SHOW {name}").fetchone()[0] for name in asked}  # type: ignore[index]
+        if said["transaction_read_only"] == "on":
+            raise AwayError("the database is read-only: is it a standby?")
+        off = [name for name in asked[:2] if said[name] == "off"]
+        if off and self._durable:
+            raise UnsupportedError(
+                f"the database has {' and '.join(off)} = off: what is acknowledged would not survive a crash"
+            )
+
+    @contextmanager
+    def _explain(self) -> Iterator[None]:
+        try:
+            import psycopg
+        except ImportError:
+            yield  # `_connect` says so
+            return
+        try:
+            yield
+        except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
+            raise DamageError(f"the store is damaged: {_first_line(error)}") from error
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            raise AwayError("the database is read-only: is it a standby?") from error
+        except psycopg.OperationalError as error:
+            if self._link and self._db.broken:
+                _close(self._link)
+            raise AwayError(f"the database does not work now: {_first_line(error)}") from error
+
+    @_telling
+    def _prepare(self) -> None:
+        """Bring the tables up to date, and see that they belong to the collection."""
+        with self._db.transaction():
+            self._lock(0)
+            version = self._read_version()
+            for step in _SCHEMA[version:]:
+                for statement in step:
+                    self._db.execute(statement)
+            if version < len(_SCHEMA):
+                self._db.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer)")
+                self._db.execute("DELETE FROM schema_version")
+                self._db.execute("INSERT INTO schema_version VALUES (%s)", (len(_SCHEMA),))
+            self._db.execute(
+                "INSERT INTO collection SELECT %s WHERE NOT EXISTS (SELECT 1 FROM collection)",
+                (self._collection.id,),
+            )
+            known = [bytes(row[0]) for row in self._db.execute("SELECT id FROM collection")]
+        if known != [self._collection.id]:
+            raise MismatchError("the database belongs to another collection")
+
+    def _read_version(self) -> int:
+        if not self._has("schema_version"):
+            return 0
+        found = int(self._ask("SELECT version FROM schema_version"))
+        if not 0 <= found <= len(_SCHEMA):
+            raise DataError(
+                f"the database has version {found} of its schema, and this shuffledp knows versions up to "
+                f"{len(_SCHEMA)}: a newer one wrote it, so use that one"
+            )
+        return found
+
+    def _ask(self, query: str, *values: object) -> Any:
+        """The first value of the first row; None if there is none."""
+        found = self._db.execute(query, values).fetchone()
+        return None if found is None else found[0]
+
+    def _lock(self, which: int) -> None:
+        """Wait for a lock that ends with the transaction."""
+        self._db.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, which))
+
+    def _has(self, table: str) -> bool:
+        return self._ask("SELECT to_regclass(%s)", table) is not None
+
+    @contextmanager
+    def claim(self, window: int) -> Iterator[bool]:
+        with self._explain():
+            self._connect()
+            mine = bool(self._ask("SELECT pg_try_advisory_lock(%s, %s)", _LOCK, 1 + window))
+        try:
+            yield mine
+        finally:
+            # A lock of a connection that is gone is gone, too.
+            if mine and self._link and not self._db.closed:
+                self._db.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, 1 + window))
+
+    @_telling
+    def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
+        windows = self._collection.windows
+        for window in sorted({each.window for each in group} - self._begun):
+            if windows.opens(window) <= now < windows.closes(window):
+                self._begin(window)
+        with self._db.transaction():
+            # Nobody closes the collection or a window while this lasts.
+            self._db.execute("SELECT 1 FROM collection FOR KEY SHARE")
+            states = self._hold_windows({each.window for each in group})
+            last = self._find_last()
+            judged = [
+                judge(self._collection, each.window, states.get(each.window, State.OPEN), last, now)
+                for each in group
+            ]
+            self._keep(group, judged)
+            return [
+                None if each == "kept" else each for each in self._recall(group, judged, states)
+            ]
+
+    def _begin(self, window: int) -> None:
+        """Have a row and a table for a window."""
+        with self._db.transaction():
+            self._lock(0)
+            self._db.execute(
+                "INSERT INTO windows VALUES (%s, 'open', 0, NULL) ON CONFLICT DO NOTHING", (window,)
+            )
+            state = self._ask('SELECT state FROM windows WHERE "window" = %s FOR SHARE', window)
+            if state == State.OPEN.value:
+                self._db.execute(
+                    f"CREATE TABLE IF NOT EXISTS reports_{window} (id bytea PRIMARY KEY, inners bytea NOT NULL)"
+                )
+        self._begun.add(window)
+
+    def _hold_windows(self, windows: set[int]) -> dict[int, State]:
+        query = 'SELECT "window", state FROM windows WHERE "window" = ANY(%s) ORDER BY 1 FOR SHARE'
+        found = self._db.execute(query, (sorted(windows),))
+        return {window: State(state) for window, state in found}
+
+    def _keep(self, group: Sequence[Opened], judged: list[str | None]) -> None:
+        """Store what can be stored, "kept" then; of several copies the first, the next one only if it is refused."""
+        waiting = sorted(
+            (place for place, each in enumerate(judged) if each is None),
+            key=lambda place: (group[place].window, group[place].id, place),
+        )
+        while waiting:
+            first: dict[tuple[int, bytes], int] = {}
+            for place in waiting:
+                first.setdefault((group[place].window, group[place].id), place)
+            outcome = self._insert(group, list(first.values()))
+            later = []
+            for place in waiting:
+                at = first[group[place].window, group[place].id]
+                if place == at or outcome[at] == "kept":
+                    judged[place] = outcome[at]
+                else:
+                    later.append(place)
+            waiting = later
+
+    def _insert(self, group: Sequence[Opened], places: list[int]) -> dict[int, str]:
+        """Insert reports of different ids, in their order; what became of each."""
+        outcome = dict.fromkeys(places, "kept")
+        for window in sorted({group[place].window for place in places}):
+            mine = {group[place].id: place for place in places if group[place].window == window}
+            query = (
+                f"INSERT INTO reports_{window} SELECT * FROM unnest(%b::bytea[], %b::bytea[]) ORDER BY 1 "  # noqa: S608
+                "ON CONFLICT DO NOTHING"
+            )
+            values = (list(mine), [group[place].inners for place in mine.values()])
+            if not self._collection.tokens:
+                self._db.execute(query, values)
+                continue
+            fresh = [
+                mine[bytes(row[0])] for row in self._db.execute(query + " RETURNING id", values)
+            ]
+            refused = self._spend({place: group[place].token for place in sorted(fresh)})
+            outcome.update(refused)
+            self._db.execute(
+                f"DELETE FROM reports_{window} WHERE id = ANY(%b)",  # noqa: S608
+                ([group[place].id for place in refused],),
+            )
+        return outcome
+
+    def _spend(self, tokens: dict[int, bytes]) -> dict[int, str]:
+        """Spend the tokens of new reports; those that are refused, and why."""
+        hashes = {place: hashlib.sha256(token).digest() for place, token in tokens.items()}
+        wanted = sorted(set(hashes.values()))
+        query = "SELECT hash FROM issued WHERE hash = ANY(%b)"
+        issued = {bytes(row[0]) for row in self._db.execute(query, (wanted,))}
+        query = "INSERT INTO tokens SELECT * FROM unnest(%b::bytea[]) ORDER BY 1 ON CONFLICT DO NOTHING RETURNING hash"
+        spent = {bytes(row[0]) for row in self._db.execute(query, (sorted(issued),))}
+        refused: dict[int, str] = {}
+        for place, each in hashes.items():
+            if each not in issued:
+                refused[place] = "unknown_token"
+            elif each not in spent:
+                refused[place] = "token_spent"
+            spent.discard(each)  # one token is for one report
+        return refused
+
+    def _recall(
+        self, group: Sequence[Opened], judged: list[str | None], states: dict[int, State]
+    ) -> list[str | None]:
+        """Whether late reports are known: their first copy may have been accepted, and the reply lost."""
+        late = [place for place, each in enumerate(judged) if each == "too_late"]
+        for window in {group[place].window for place in late}:
+            known: set[bytes] = set()
+            if states.get(window) in (State.OPEN, State.SEALED):
+                mine = [group[place].id for place in late if group[place].window == window]
+                query = f"SELECT id FROM reports_{window} WHERE id = ANY(%b)"  # noqa: S608
+                known = {bytes(row[0]) for row in self._db.execute(query, (mine,))}
+            for place in late:
+                if group[place].window == window:
+                    judged[place] = None if group[place].id in known else "too_late"
+        return judged
+
+    @_telling
+    def seal(self, window: int) -> WindowRow:
+        with self._db.transaction():
+            self._db.execute(
+                "INSERT INTO windows VALUES (%s, 'open', 0, NULL) ON CONFLICT DO NOTHING", (window,)
+            )
+            self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+            found = self._find(window)
+            if found.state is not State.OPEN:
+                return found
+            count = self._count(window)
+            state = end_window(self._collection, count)
+            self._db.execute(
+                'UPDATE windows SET state = %s, reports = %s WHERE "window" = %s',
+                (state.value, count, window),
+            )
+            if state is State.EXPIRED:
+                self._db.execute(f"DROP TABLE IF EXISTS reports_{window}")
+            return WindowRow(window=window, state=state, reports=count)
+
+    @_telling
+    def close_after(self, last: int) -> int:
+        with self._db.transaction():
+            self._db.execute("SELECT 1 FROM collection FOR UPDATE")
+            self._db.execute("INSERT INTO closing VALUES (1, %s) ON CONFLICT DO NOTHING", (last,))
+            found = self._find_last()
+        assert found is not None
+        return found
+
+    @_telling
+    def closed(self) -> int | None:
+        return self._find_last()
+
+    def _find_last(self) -> int | None:
+        found = self._ask("SELECT last FROM closing")
+        return None if found is None else int(found)
+
+    def load(self, window: int) -> Iterator[bytes]:
+        for _, inners in self._read_reports(window):
+            yield inners
+
+    def _read_reports(self, window: int) -> Iterator[tuple[bytes, bytes]]:
+        """All reports of a window, some thousand in memory at once."""
+        with self._explain():
+            self._connect()
+            with self._db.transaction():
+                if not self._has(f"reports_{window}"):
+                    return
+                with self._db.cursor(name="reports", binary=True) as rows:
+                    rows.itersize = _ROWS
+                    rows.execute(f"SELECT id, inners FROM reports_{window} ORDER BY id")  # noqa: S608
+                    for identity, inners in rows:
+                        yield bytes(identity), bytes(inners)
+
+    @_telling
+    def keep_batch(self, window: int, pieces: Iterable[bytes]) -> None:
+        with self._db.transaction():
+            self._db.execute(f"DROP TABLE IF EXISTS batch_{window}")
+            self._db.execute(
+                f"CREATE TABLE batch_{window} (place integer PRIMARY KEY, content bytea NOT NULL)"
+            )
+            query = f"INSERT INTO batch_{window} VALUES (%s, %b)"  # noqa: S608
+            place = 0
+            for piece in pieces:
+                for start in range(0, len(piece), _PIECE):
+                    self._db.execute(query, (place, piece[start : start + _PIECE]))
+                    place += 1
+
+    def load_batch(self, window: int) -> Iterator[bytes]:
+        with self._explain():
+            self._connect()
+            with self._db.transaction():
+                if not self._has(f"batch_{window}"):
+                    return
+                with self._db.cursor(name="batch", binary=True) as rows:
+                    rows.itersize = 4
+                    rows.execute(f"SELECT content FROM batch_{window} ORDER BY place")  # noqa: S608
+                    for (content,) in rows:
+                        yield bytes(content)
+
+    @_telling
+    def mark_written(self, window: int, sha256: bytes) -> None:
+        with self._db.transaction():
+            self._db.execute(
+                'UPDATE windows SET state = %s, sha256 = %s WHERE "window" = %s AND state = %s',
+                (State.WRITTEN.value, sha256, window, State.SEALED.value),
+            )
+            self._db.execute(f"DROP TABLE IF EXISTS reports_{window}")
+
+    @_telling
+    def mark_deleted(self, window: int) -> None:
+        with self._db.transaction():
+            self._db.execute(
+                'UPDATE windows SET state = %s WHERE "window" = %s AND state = %s',
+                (State.DELETED.value, window, State.WRITTEN.value),
+            )
+            self._db.execute(f"DROP TABLE IF EXISTS batch_{window}")
+
+    @_telling
+    def row(self, window: int) -> WindowRow:
+        return self._find(window)
+
+    def _find(self, window: int) -> WindowRow:
+        query = 'SELECT state, reports, sha256 FROM windows WHERE "window" = %s'
+        found = self._db.execute(query, (window,)).fetchone()
+        if found is None:
+            return WindowRow(window=window, state=State.OPEN, reports=0)
+        return _read_row(window, *found)
+
+    @_telling
+    def rows(self) -> dict[int, WindowRow]:
+        query = "SELECT \"window\", state, reports, sha256 FROM windows WHERE state <> 'open'"
+        return {found[0]: _read_row(*found) for found in self._db.execute(query)}
+
+    @_telling
+    def count(self, window: int) -> int:
+        return self._count(window)
+
+    def _count(self, window: int) -> int:
+        if not self._has(f"reports_{window}"):
+            return 0
+        return int(self._ask(f"SELECT count(*) FROM reports_{window}"))  # noqa: S608
+
+    @_telling
+    def beat(self, now: float) -> None:
+        self._db.execute(
+            "INSERT INTO beats VALUES (1, %s, %b) "
+            "ON CONFLICT (one) DO UPDATE SET moment = excluded.moment, ballast = excluded.ballast",
+            (now, os.urandom(BALLAST)),
+        )
+
+    @_telling
+    def last_beat(self) -> float | None:
+        found = self._ask("SELECT moment FROM beats")
+        return None if found is None else float(found)
+
+    def inspect(self, window: int | None = None) -> None:
+        """The pages are the server's to check (`initdb --data-checksums`); the reports are ours."""
+        self.row(0 if window is None else window)
+        if window is not None:
+            check_reports(self._collection, window, self._read_reports(window))
+
+    def scrub(self) -> bool:
+        """Dropped tables are gone; what the server's log has of them goes with its segments."""
+        return True
+
+    @_telling
+    def issue_tokens(self, hashes: Sequence[bytes]) -> None:
+        self._db.execute(
+            "INSERT INTO issued SELECT * FROM unnest(%b::bytea[]) ORDER BY 1 ON CONFLICT DO NOTHING",
+            (sorted(hashes),),
+        )
+
+    @_telling
+    def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
+        known = {
+            table: {
+                bytes(row[0])
+                for row in self._db.execute(
+                    f"SELECT hash FROM {table} WHERE hash = ANY(%b)",  # noqa: S608
+                    (list(hashes),),
+                )
+            }
+            for table in ("issued", "tokens")
+        }
+        found = {"unused": 0, "spent": 0, "unknown": 0}
+        for each in hashes:
+            if each not in known["issued"]:
+                found["unknown"] += 1
+            else:
+                found["spent" if each in known["tokens"] else "unused"] += 1
+        return found
+
+
+def _read_row(window: int, state: str, reports: int, sha256: bytes | None) -> WindowRow:
+    digest = None if sha256 is None else bytes(sha256)
+    return WindowRow(window=window, state=State(state), reports=int(reports), sha256=digest)
+
+
+def _close(link: list[Connection[Any]]) -> None:
+    while link:
+        link.pop().close()
+
+
+def _first_line(error: Exception) -> str:
+    """Say what the server said, without a traceback's worth of details.
+
+    >>> _first_line(ValueError("no route\\n  to host"))
+    'no route'
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,149 @@
+"""A real PostgreSQL server for tests, from the system's packages: one per process, in a folder of its own."""
+
+import atexit
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from support import need
+
+
+def find_programs():
+    """The folder of the newest server's programs; None if there is none."""
+    debian = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda p: int(p.parts[4])
+    )
+    if debian:
+        return debian[-1].parent
+    found = shutil.which("postgres")
+    return Path(found).parent if found else None
+
+
+class Server:
+    """A server on a Unix socket. It refuses to be root, so root starts it as somebody who may do nothing else."""
+
+    def __init__(self, *settings):
+        programs = find_programs()
+        need(programs is not None, "PostgreSQL's server (apt-get install postgresql)")
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        self.programs, self.data, self.settings = programs, self.folder / "data", settings
+        self.as_whom = {}
+        if os.geteuid() == 0:
+            self.as_whom = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+            shutil.chown(self.folder, "nobody", "nogroup")
+        options = ["-U", "shuffledp", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
+        self.run("initdb", "-D", str(self.data), *options)
+        self.process = None
+        self.start()
+
+    def run(self, program, *arguments):
+        command = [str(self.programs / program), *arguments]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            cwd=self.folder,
+            env=self.environment,
+            **self.as_whom,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    @property
+    def environment(self):
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C"}
+
+    def start(self):
+        said = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.folder),
+            "max_connections": 40,
+        }
+        said |= {"shared_buffers": "64MB", "max_wal_size": "256MB", **dict(self.settings)}
+        options = [word for name, value in said.items() for word in ("-c", f"{name}={value}")]
+        command = [str(self.programs / "postgres"), "-D", str(self.data), *options]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=self.environment,
+                start_new_session=True,
+                **self.as_whom,
+            )
+        self.wait()
+
+    def wait(self):
+        import psycopg
+
+        end = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.where()).close()
+                return
+            except psycopg.OperationalError:
+                assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+                assert time.monotonic() < end, "the server does not start"
+                time.sleep(0.05)
+
+    def where(self, database="postgres"):
+        return f"host={self.folder} user=shuffledp dbname={database}"
+
+    def kill(self):
+        """All of it, at once, as when the machine loses power but for the disk's cache."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.process = None
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def drop_schema(self, key):
+        import psycopg
+
+        name = "t" + hashlib.sha256(str(key).encode()).hexdigest()[:20]
+        with psycopg.connect(self.where(), autocommit=True) as db:
+            db.execute("SET client_min_messages = warning")
+            db.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+    def make_schema(self, key):
+        """A schema of its own for a key, the same one the next time: cheaper than a database."""
+        import psycopg
+
+        name = "t" + hashlib.sha256(str(key).encode()).hexdigest()[:20]
+        with psycopg.connect(self.where(), autocommit=True) as db:
+            db.execute("SET client_min_messages = warning")
+            db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
+        return self.where() + f" options='-c search_path={name}'"
+
+
+@lru_cache(maxsize=1)
+def get_server():
+    """The server of this process; it ends with it."""
+    pytest.importorskip("psycopg")
+    owner = os.getpid()
+    server = Server(("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off"))
+
+    def end():
+        if os.getpid() == owner:
+            server.remove()
+
+    atexit.register(end)
+    return server
