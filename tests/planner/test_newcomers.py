@@ -1,14 +1,17 @@
 """A protocol whose author gives the planner no hint is looked at, always; hints are in SPEC, and nowhere else."""
 
 import ast
-from functools import partial
+import inspect
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
 from repository import ROOT
-from shuffledp import protocols
+from shuffledp import mechanisms, protocols
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import HONEST, LATE, Hints, Look, Spec
+from shuffledp.core.protocol import HONEST, LATE, Crowd, Hints, Look, Promise, Spec
 from shuffledp.planner.choice import Aim, choose_row, order_candidates, pick_for_file, recognise
 from shuffledp.planner.question import Asked, Limits
 from shuffledp.planner.rows import evaluate
@@ -18,8 +21,20 @@ ASKED = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
 LIMITS = Limits.of(models="shuffle")
 
 
-def make(share, *, n, epsilon, delta, honest=HONEST):
-    return correlated_count.make(n=n, epsilon=epsilon, delta=delta, honest=share, gap=0.01)
+class Newcomer:
+    """A maker that is no `ShuffleMaker`."""
+
+    options: ClassVar = {}
+    parameters: ClassVar = {"n": True, "epsilon": True, "delta": True, "honest": False}
+
+    def __init__(self, share):
+        self.share = share
+
+    def build(self, crowd, promise):
+        return correlated_count.make.build(replace(crowd, honest=self.share), promise, gap=0.01)
+
+    def __call__(self, *, n, epsilon, delta, honest=HONEST):
+        return self.build(Crowd(n=n, honest=honest), Promise(epsilon=epsilon, delta=delta))
 
 
 def offer(monkeypatch, share, hints=None):
@@ -29,7 +44,7 @@ def offer(monkeypatch, share, hints=None):
         title="new",
         task="count",
         reference="here",
-        make=partial(make, share),
+        make=Newcomer(share),
         **({} if hints is None else {"hints": hints}),
     )
     monkeypatch.setattr(protocols, "list_offered", lambda: (new,))
@@ -115,3 +130,31 @@ def test_nobody_but_a_table_of_the_literature_lists_protocols_by_name():
             if said & names:
                 found[path.relative_to(source).as_posix()] = said & names
     assert found.keys() == {"planner/growth.py"}, found
+
+
+def test_declared_options_are_those_of_the_makers():
+    """What a registry says of a maker is what the maker takes; the planner looks at nothing else."""
+    for each in mechanisms.MECHANISMS:
+        taken = inspect.signature(each.make).parameters
+        assert set(each.options) <= set(taken) - {"epsilon"}, each.name
+        needed = {name for name, one in taken.items() if one.default is inspect.Parameter.empty}
+        assert {name for name, must in each.options.items() if must} == needed - {"epsilon"}
+    for spec in PROTOCOLS:
+        for maker in (spec.make, spec.make_local):
+            if maker is not None:
+                assert list(maker.parameters) == list(inspect.signature(maker).parameters)
+                assert maker.options.keys() <= maker.parameters.keys()
+                assert not maker.options.keys() & {"n", "epsilon", "delta", "honest"}
+
+
+def test_crowd_and_promise_are_taken_as_they_are():
+    crowd, promise = Crowd(n=10_000, honest=0.8), Promise(epsilon=1.0, delta=1e-6)
+    named = {"n": 10_000, "epsilon": 1.0, "honest": 0.8}
+    assert correlated_count.make.build(crowd, promise) == correlated_count.make(**named, delta=1e-6)
+    pure = protocols.pure_count.make
+    assert pure.build(replace(crowd, n=50), promise) == pure(**{**named, "n": 50})
+    assert protocols.krr.make_local.build(crowd, promise, k=4) == protocols.krr.make_local(
+        k=4, epsilon=1.0
+    )
+    with pytest.raises(ParameterError, match="delta"):
+        correlated_count.make.build(crowd, replace(promise, delta=0.0))

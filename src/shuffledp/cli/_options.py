@@ -22,6 +22,7 @@ from shuffledp.cli._completion import (
     complete_randomizer,
     complete_task,
 )
+from shuffledp.core.protocol import Maker
 
 __all__ = [
     "ROBUST_TASKS",
@@ -546,12 +547,7 @@ class RandomizerOptions(ParameterOptions):
                 raise sdp.UnsupportedError(f"{_list_flags(given)} needs --randomizer")
             return
         maker = self._find_maker(self.randomizer)
-        known = inspect.signature(maker).parameters
-        wanted = [
-            name
-            for name, each in known.items()
-            if name != "epsilon" and each.default is inspect.Parameter.empty
-        ]
+        wanted = [name for name, needed in maker.options.items() if needed]
         missing = [name for name in wanted if name not in given]
         if missing:
             raise sdp.UnsupportedError(f"{self.randomizer} needs {_list_flags(missing)}")
@@ -565,7 +561,7 @@ class RandomizerOptions(ParameterOptions):
             return None
         return self._find_maker(self.randomizer)(**self.given, epsilon=epsilon0).randomizer
 
-    def _find_maker(self, name: str) -> Callable[..., Any]:
+    def _find_maker(self, name: str) -> Maker:
         maker = sdp.protocols.spec(name).make_local
         if maker is None:
             raise sdp.UnsupportedError(f"{name} is not local: there is no epsilon0 to amplify")

@@ -1,6 +1,5 @@
 """`shuffledp audit`: check a privacy claim from the outside."""
 
-import inspect
 import json
 from enum import StrEnum
 from pathlib import Path
@@ -119,11 +118,7 @@ def _make(
             "give epsilon0 for a local protocol; one of the shuffle model is made for n, epsilon and delta"
         )
     maker = sdp.protocols.spec(name).make
-    everybody = (
-        {}
-        if maker is None or "honest" not in inspect.signature(maker).parameters
-        else {"honest": 1.0}
-    )
+    everybody = {} if maker is None or "honest" not in maker.parameters else {"honest": 1.0}
     return sdp.make(name, n=users, epsilon=epsilon, delta=delta, **everybody, **given)
 
 

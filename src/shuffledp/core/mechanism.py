@@ -4,8 +4,8 @@ Mechanisms have no shuffler. They are the baseline that every table of protocols
 they state what they promise in the same words: a `Guarantee`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import Parameters
+from shuffledp.core.protocol import Crowd, Parameters, Promise
 from shuffledp.core.randomizer import WordSource
 
 __all__ = [
@@ -89,3 +89,12 @@ class MechanismSpec:
     """What it answers; empty for a selection."""
     reference: str
     make: Callable[..., Mechanism | Selector]
+    options: Mapping[str, bool] = field(hash=False)
+    """What `make` takes besides epsilon and the planner knows: n, delta, the sensitivity and what a task says of itself;
+    and whether each of them must be given."""
+
+    def build(self, crowd: Crowd, promise: Promise, **own: Any) -> Mechanism | Selector:
+        """The mechanism for these people: `make` with those of n and delta that it takes."""
+        known = {"n": crowd.n, "delta": promise.delta}
+        more = {name: value for name, value in known.items() if name in self.options}
+        return self.make(epsilon=promise.epsilon, **more, **own)

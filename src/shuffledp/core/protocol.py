@@ -32,6 +32,7 @@ __all__ = [
     "Device",
     "Hints",
     "Look",
+    "Maker",
     "NoiseAccountant",
     "Noisy",
     "NoisyDevice",
@@ -464,6 +465,23 @@ class Hints:
 LATE = Hints(look=Look.LATE)
 
 
+class Maker(Protocol):
+    """Builds a protocol from the people, the promise and its own options; called, from all of them by name."""
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """Its own options, and whether each of them must be given."""
+
+    @property
+    def parameters(self) -> Mapping[str, bool]:
+        """The same for everything that a call takes: the options, n, epsilon, delta and honest."""
+
+    def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
+        """The protocol for these people."""
+
+    def __call__(self, **arguments: Any) -> ShuffleProtocol: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """A line of the registry: all that tests, docs, planner and command line need to know.
@@ -476,6 +494,6 @@ class Spec:
     title: str
     task: str
     reference: str
-    make_local: Callable[..., ShuffleProtocol] | None = None
-    make: Callable[..., ShuffleProtocol] | None = None
+    make_local: "Maker | None" = None
+    make: "Maker | None" = None
     hints: Hints = Hints()

@@ -215,4 +215,5 @@ SPEC = MechanismSpec(
     tasks=("count",),
     reference="Ghazi, Golowich, Kumar, Pagh, Velingker 2021",
     make=make,
+    options={"n": True, "delta": True},
 )

@@ -144,4 +144,5 @@ SPEC = MechanismSpec(
     tasks=(),
     reference="McSherry, Talwar 2007",
     make=make,
+    options={"sensitivity": True, "k": True},
 )

@@ -116,4 +116,5 @@ SPEC = MechanismSpec(
     tasks=("count", "sum", "histogram"),
     reference="Ghosh, Roughgarden, Sundararajan 2009",
     make=make,
+    options={"sensitivity": True, "k": False},
 )

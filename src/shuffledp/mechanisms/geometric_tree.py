@@ -143,4 +143,5 @@ SPEC = MechanismSpec(
     tasks=TASKS,
     reference="Hay, Rastogi, Miklau, Suciu 2010",
     make=make,
+    options={"n": True, "lower": True, "upper": True, "steps": False, "task": False, "at": False},
 )

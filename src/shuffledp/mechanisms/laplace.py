@@ -212,4 +212,5 @@ SPEC = MechanismSpec(
     tasks=("sum", "mean"),
     reference="Dwork, McSherry, Nissim, Smith 2006",
     make=make,
+    options={"sensitivity": True, "k": False},
 )

@@ -149,4 +149,5 @@ SPEC = MechanismSpec(
     tasks=(),
     reference="McKenna, Sheldon 2020",
     make=make,
+    options={"sensitivity": True, "k": True},
 )

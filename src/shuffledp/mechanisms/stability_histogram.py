@@ -230,4 +230,5 @@ SPEC = MechanismSpec(
     tasks=("histogram", "words"),
     reference="Bun, Nissim, Stemmer 2016",
     make=make,
+    options={"n": True, "delta": True},
 )

@@ -1,22 +1,21 @@
 """What is asked of the planner, and everything in the registries that may answer it.
 
-Nothing is listed by name: a maker is called with those of n, epsilon, delta, honest, sensitivity and the task's
-own arguments (k, lower, upper, ...) that its signature has. So a protocol that is registered is planned with.
+Nothing is listed by name: a maker gets the people and the promise, and those of the sensitivity and of the task's own
+arguments (k, lower, upper, ...) that are among its options. So a protocol that is registered is planned with.
 """
 
-import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import Crowd, Hints, Look, Promise
+from shuffledp.core.protocol import Crowd, Hints, Look, Maker, Promise
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.tasks import task_named
@@ -31,7 +30,6 @@ __all__ = [
     "curators",
     "find_planned",
     "hint_delta",
-    "maker_arguments",
 ]
 
 MOST_VALUES = 1 << 22
@@ -39,7 +37,7 @@ MOST_VALUES = 1 << 22
 
 _LARGEST_EPSILON = 100.0
 _NO_HINTS = Hints()
-_REQUIRED = inspect.Parameter.empty
+_PROMISED = ("n", "delta")  # that every mechanism may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +276,7 @@ class Candidate:
     name: str
     model: Model
     answers: str
-    maker: Callable[..., Any]
+    maker: Maker | MechanismSpec
     amplified: bool = False
     """Whether it is a local protocol behind a shuffler."""
     hints: Hints = _NO_HINTS
@@ -291,16 +289,20 @@ class Candidate:
         >>> found.make(asked).parameters["upper"]
         9
         """
-        given: dict[str, Any] = {
-            "n": asked.n,
-            "epsilon": asked.epsilon,
-            "delta": asked.promise.delta,
-            "honest": asked.crowd.honest,
-            **more,
-        }
+        task, options = asked.task, self.maker.options
+        known = {**more, **task.arguments()}
         if self.model is Model.CENTRAL:
-            given["sensitivity"] = asked.task.sensitivity(asked.n)
-        return self.maker(**maker_arguments(self.maker, asked.task, given))
+            known["sensitivity"] = task.sensitivity(asked.n)
+        if options.get("steps") and known.get("steps") is None:
+            known["steps"] = task.domain.size - 1  # a grid it must be: that of the integers
+        own = {name: known[name] for name in options if known.get(name) is not None}
+        missing = [name for name, needed in options.items() if needed and name not in own]
+        missing = [name for name in missing if name not in _PROMISED]
+        if missing:
+            raise UnsupportedError(
+                f"it needs {', '.join(missing)}, which a {task.name} does not have"
+            )
+        return self.maker.build(asked.crowd, asked.promise, **own)
 
     @property
     def newcomer(self) -> bool:
@@ -309,35 +311,7 @@ class Candidate:
 
     def takes(self, parameter: str) -> bool:
         """Whether the maker has that parameter."""
-        return parameter in _signature(self.maker)
-
-
-@lru_cache(maxsize=256)
-def _signature(maker: Callable[..., Any]) -> dict[str, Any]:
-    return {name: each.default for name, each in inspect.signature(maker).parameters.items()}
-
-
-def maker_arguments(
-    maker: Callable[..., Any], task: Task, given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The arguments of a maker: the given values (not None) and the task's own that it takes.
-
-    >>> from shuffledp import protocols, tasks
-    >>> task = tasks.Mean.declare({"lower": 0, "upper": 120}).task
-    >>> maker_arguments(protocols.hybrid.make_local, task, {"epsilon": 1.0, "honest": None})
-    {'lower': 0, 'upper': 120, 'steps': 120, 'epsilon': 1.0, 'task': 'mean'}
-    """
-    wanted = _signature(maker)
-    known = {**given, **task.arguments()}
-    if wanted.get("steps") is _REQUIRED and known.get("steps") is None:
-        known["steps"] = task.domain.size - 1  # a grid it must be: that of the integers
-    found = {name: known[name] for name in wanted if known.get(name) is not None}
-    missing = [
-        name for name, default in wanted.items() if default is _REQUIRED and name not in found
-    ]
-    if missing:
-        raise UnsupportedError(f"it needs {', '.join(missing)}, which a {task.name} does not have")
-    return found
+        return parameter in self.maker.options
 
 
 def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
@@ -374,4 +348,4 @@ def curators(task: Task, names: Collection[str] | None = None) -> Iterator[Candi
     """
     wanted = (task.name, "histogram") if task.bins else (task.name,)
     for each in mechanisms.list_answering(*wanted, names=names):
-        yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each.make)
+        yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each)

@@ -4,7 +4,6 @@ Adding a protocol is one file with `SPEC`, one line in `REGISTRY`, one test. A p
 one as an entry point of the group `shuffledp.protocols`; `list_registered()` has both kinds.
 """
 
-import inspect
 from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
@@ -296,11 +295,10 @@ def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
     chosen = spec(name)
     maker = chosen.make if "n" in parameters else chosen.make_local
     if maker is not None:
-        known = inspect.signature(maker).parameters
-        for each in known.values():
-            if each.default is inspect.Parameter.empty and each.name not in parameters:
-                raise ParameterError(each.name, None, f"must be given: {name} needs it")
-        for strange in parameters.keys() - known.keys():
+        for each, needed in maker.parameters.items():
+            if needed and each not in parameters:
+                raise ParameterError(each, None, f"must be given: {name} needs it")
+        for strange in parameters.keys() - maker.parameters.keys():
             raise ParameterError(strange, parameters[strange], f"is not a parameter of {name}")
         return maker(**parameters)
     if "n" in parameters:

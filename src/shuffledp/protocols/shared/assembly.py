@@ -99,10 +99,19 @@ class LocalMaker(Generic[P]):
     def __init__(self, about: Spec, build: Callable[P, Parts]) -> None:
         self.about = about
         self._build = build
+        self._signature = inspect.signature(build)
+        self.parameters = _list_needed(self._signature)
+        self.options = {
+            name: needed for name, needed in self.parameters.items() if name != "epsilon"
+        }
         update_wrapper(self, build)
 
+    def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
+        """The protocol that promises epsilon, whoever else takes part."""
+        return self(epsilon=promise.epsilon, **own)  # type: ignore[arg-type, call-arg]
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ShuffleProtocol:
-        bound = inspect.signature(self._build).bind(*args, **kwargs)
+        bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = {name: _make_plain(value) for name, value in bound.arguments.items()}
         parts = self._build(**given)  # type: ignore[call-arg]
@@ -131,20 +140,36 @@ class ShuffleMaker:
         self.about = about
         self._build = build
         self._pure = pure
-        self._own = list(inspect.signature(build).parameters.values())[2:]
+        own = list(inspect.signature(build).parameters.values())[2:]
+        self._own = inspect.Signature(own)
+        self.options = _list_needed(self._own)
         update_wrapper(self, build)
-        self.__signature__ = self._public_signature()
+        self.__signature__ = self._public_signature(own)
+        self.parameters = _list_needed(self.__signature__)
 
     def __call__(self, **arguments: Any) -> ShuffleProtocol:
-        bound = self.__signature__.bind(**arguments)
-        bound.apply_defaults()
-        given = {name: _make_plain(value) for name, value in bound.arguments.items()}
+        given = _bind(self.__signature__, arguments)
         crowd = Crowd(n=given["n"], honest=given["honest"])
-        delta = 0.0 if self._pure else fraction_of_one("delta", given["delta"])
-        promise = Promise(epsilon=given["epsilon"], delta=delta)
-        own = {each.name: given[each.name] for each in self._own}
+        promise = Promise(epsilon=given["epsilon"], delta=given.get("delta", 0.0))
+        return self._assemble(crowd, promise, {name: given[name] for name in self.options}, given)
+
+    def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
+        """The protocol for these people; a pure one keeps more than a promise with a delta."""
+        given = _bind(self._own, own)
+        first = {"n": crowd.n, "epsilon": promise.epsilon, "delta": promise.delta}
+        stated = {**first, **given, "honest": crowd.honest}
+        if self._pure:
+            promise = replace(promise, delta=0.0)
+            del stated["delta"]
+        return self._assemble(crowd, promise, given, stated)
+
+    def _assemble(
+        self, crowd: Crowd, promise: Promise, own: dict[str, Any], stated: Mapping[str, Any]
+    ) -> ShuffleProtocol:
+        if not self._pure:
+            fraction_of_one("delta", promise.delta)
         if "calibration" in own:
-            own["calibration"] = Calibration.read(own["calibration"])
+            own = {**own, "calibration": Calibration.read(own["calibration"])}
         parts, left, words = _set_aside(
             lambda rest: self._build(crowd, rest, **own), crowd, promise
         )
@@ -153,7 +178,7 @@ class ShuffleMaker:
         alone = math.isfinite(parts.device.epsilon0)
         return ShuffleProtocol(
             name=self.about.name,
-            parameters=_record(given, parts),
+            parameters=_record(stated, parts),
             task=parts.task or self.about.task,
             randomizer=parts.device,
             analyzer=parts.analyzer,
@@ -164,7 +189,7 @@ class ShuffleMaker:
             offers=parts.offers,
         )
 
-    def _public_signature(self) -> inspect.Signature:
+    def _public_signature(self, own: list[inspect.Parameter]) -> inspect.Signature:
         def keyword(name: str, annotation: str, default: Any) -> inspect.Parameter:
             kind = inspect.Parameter.KEYWORD_ONLY
             return inspect.Parameter(name, kind, default=default, annotation=annotation)
@@ -174,9 +199,21 @@ class ShuffleMaker:
         if not self._pure:
             first.append(keyword("delta", "float", needed))
         return inspect.Signature(
-            [*first, *self._own, keyword("honest", "float", HONEST)],
+            [*first, *own, keyword("honest", "float", HONEST)],
             return_annotation="ShuffleProtocol",
         )
+
+
+def _list_needed(signature: inspect.Signature) -> dict[str, bool]:
+    """The parameters by name, and whether each of them must be given."""
+    needed = inspect.Parameter.empty
+    return {name: each.default is needed for name, each in signature.parameters.items()}
+
+
+def _bind(signature: inspect.Signature, given: Mapping[str, Any]) -> dict[str, Any]:
+    bound = signature.bind(**given)
+    bound.apply_defaults()
+    return {name: _make_plain(value) for name, value in bound.arguments.items()}
 
 
 def local(

@@ -7,7 +7,6 @@ epsilon_i that mu_i = scale weight_i / |weights| has at the common delta, and on
 until the *composed* curve is what was asked for.
 """
 
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -216,11 +215,9 @@ class PartSpec:
         maker = self._spec.make
         if maker is None:
             raise UnsupportedError(f"{self.name}: {self.protocol} is not for the shuffle model")
-        given = {"n": crowd.n, "honest": crowd.honest, "epsilon": self.epsilon, **self.parameters}
-        if "delta" in inspect.signature(maker).parameters:
-            given["delta"] = self.delta
         try:
-            return maker(**given)
+            promise = Promise(epsilon=self.epsilon, delta=self.delta or 0.0)  # type: ignore[arg-type]
+            return maker.build(crowd, promise, **self.parameters)
         except (ShuffledpError, TypeError) as error:
             raise UnsupportedError(f"{self.name}: {error}") from error
 
