@@ -100,7 +100,7 @@ def test_nothing_available_is_exit_code_2_with_reasons(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "median", "--n", 10, "--epsilon", 1, "--delta", 0), "task='median' must be one"),
+        (("plan", "modus", "--n", 10, "--epsilon", 1, "--delta", 0), "task='modus' must be one"),
         (
             ("plan", "uniformity", "--n", 10, "--epsilon", 1, "--delta", 0),
             "see sdp.uniformity_test",

@@ -1,5 +1,7 @@
 """Files of other people: what a newcomer meets, and what the errors advise."""
 
+import json
+import math
 import re
 
 import pytest
@@ -77,3 +79,36 @@ def test_what_is_right_works(shuffledp, clinic):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert [line for line in lines if line.startswith("東京          ")], "columns line up"
+
+
+def test_counts_are_whole_people_with_shares(shuffledp, people):
+    """Also where noise is not: a local estimate has decimals."""
+    asked = ("run", "count", "people.csv", "--column", "home", "--epsilon", "3", "--model", "local")
+    seeded = (*asked, "--seed", "1")
+    (row,) = json.loads(shuffledp(*seeded, "--json").stdout)["estimate"]
+    assert row["value"] != round(row["value"])
+    text = shuffledp(*seeded).stdout
+    low, high = math.ceil(row["low"]), math.floor(row["high"])
+    assert re.search(rf"count │ +{round(row['value']):,} │ .*│ +{low:,} \.\. {high:,} │", text), (
+        text
+    )
+    assert f"{row['value'] / 3000:.1%}" in text
+    ways = ("--column", "way", "--categories", "car,bicycle,bus,train,other,tram,foot")
+    bars = shuffledp(
+        "run", "histogram", "people.csv", *ways, *PROMISE, "--on-invalid", "drop"
+    ).stdout
+    assert len(re.findall(r"█.*  [0-9]+\.[0-9]%", bars)) >= 3, bars
+
+
+def test_a_question_is_not_a_command(shuffledp):
+    result = shuffledp("histogram", "people.csv")
+    assert result.exit_code == 2
+    assert "Did you mean 'run histogram'?" in result.stderr
+
+
+def test_plans_take_categories(shuffledp):
+    asked = ("--n", "1e4", *PROMISE)
+    few = shuffledp("plan", "histogram", "--categories", "a,b,c", *asked)
+    assert few.exit_code == 0, few.output
+    known = shuffledp("plan", "histogram", "--k", "3", *asked).stdout
+    assert few.stdout.splitlines()[:5] == known.splitlines()[:5]

@@ -172,7 +172,7 @@ def test_nothing_available_says_why():
             "has 8,388,608 values: errors are computed for up to 4,194,304",
         ),
         ("sum", {"lower": 1.5}, "upper=1 must be > lower=1.5"),
-        ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
+        ("modus", {}, "task='modus' must be one of count, sum, mean, histogram"),
         ("count", {"models": ("friends",)}, "models=.* must be some of central, local, shuffle"),
         ("count", {"models": ()}, "must be some of"),
         ("count", {"max_bits": 0.5}, "max_bits=0.5 must be >= 1"),

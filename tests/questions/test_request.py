@@ -363,7 +363,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("task", "asked", "message"),
         [
-            ("median", {}, "task='median' must be one of count, sum, mean, histogram"),
+            ("modus", {}, "task='modus' must be one of count, sum, mean, histogram"),
             ("uniformity", {}, "the planner does not rank"),
             ("count", {"epsilon": -1}, "epsilon=-1 must be > 0"),
             ("count", {"delta": None}, "the shuffle model needs delta"),

@@ -159,6 +159,12 @@ class _LazyGroup(_Group):
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
         return _load(cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command; a question in its place gets the command that asks it."""
+        if args and args[0] not in COMMANDS and args[0] in sdp.tasks.TASKS:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean 'run {args[0]}'?")
+        return super().resolve_command(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, without loading what it lists."""
         with self._list():

@@ -276,7 +276,7 @@ RobustOptions: Any = make_dataclass(
     "RobustOptions", map(_declare_option, _list_declared(ROBUST_TASKS)), frozen=True
 )
 """What the questions ask for that `robust` answers."""
-_ABOUT_DATA = ("true_value", "categories", "categories_file", "categories_from_data", "k")
+_ABOUT_DATA = ("true_value", "categories_from_data", "k")
 PlannedOptions: Any = make_dataclass(
     "PlannedOptions",
     (_declare_option(each) for each in _DECLARED if each.name not in _ABOUT_DATA),

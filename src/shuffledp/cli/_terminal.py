@@ -446,13 +446,17 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
 
 
 def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[str]:
+    if picture.people is not None and len(kept) == 1 and picture.limits is not None:
+        share = f"  {_format_share(kept[0].value, picture.people)}"
+        (line,) = draw_gauges(kept, picture.limits, width - len(share))
+        return [line + share]
     if picture.limits is not None and kept:
         return draw_gauges(kept, picture.limits, width)
     if picture.curve is not None:
         return draw_steps(picture, width)
     more = len(picture.rows) - len(kept)
     named, groups = arrange(picture, kept)
-    lines = draw_bars(named, width, more) if len(kept) > 1 else []
+    lines = draw_bars(named, width, more, picture) if len(kept) > 1 else []
     for place, group in reversed(groups.items()):
         lines.insert(place, shorten_label(group))
     return lines
@@ -467,7 +471,7 @@ def _make_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
     table = Table(title=escape(title), caption=f"and {more:,} smaller ones" if more else None)
     label, *numbers = name_columns(picture.level)
     named, groups = arrange(picture, kept)
-    rows = format_rows(named)
+    rows = format_rows(named, whole=picture.whole)
     # Where there is no room the numbers go on in the next line: neither they nor the labels are cut.
     width = min(_LONGEST_LABEL, max(cell_len(row[0]) for row in rows))
     table.add_column(label, no_wrap=True, min_width=width)
@@ -481,8 +485,14 @@ def _make_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
     return table
 
 
-def draw_bars(table: list[Number], width: int, more: int = 0) -> list[str]:
-    """A line for each row: label, bar, number. A negative number has a hatched bar to the left.
+def _format_share(value: float, people: float) -> str:
+    return f"{value / people:.1%}"
+
+
+def draw_bars(
+    table: list[Number], width: int, more: int = 0, picture: sdp.Picture | None = None
+) -> list[str]:
+    """A line for each row: label, bar, number, and its share if it has one. A negative number has a hatched bar.
 
     >>> for line in draw_bars([Number("cat", 4, 1, 2, 6), Number("東京", -2, 1, -4, 0)], 30): print(line)
     cat         ██████████████   4
@@ -490,7 +500,14 @@ def draw_bars(table: list[Number], width: int, more: int = 0) -> list[str]:
     """
     from rich.cells import cell_len, set_cell_size
 
-    labels, numbers, *_ = zip(*format_rows(table, _LONGEST_LABEL), strict=True)
+    whole = picture is not None and picture.whole
+    labels, numbers, *_ = zip(*format_rows(table, _LONGEST_LABEL, whole=whole), strict=True)
+    if picture is not None and picture.people is not None:
+        shares = [_format_share(row.value, picture.people) for row in table]
+        wide = max(map(len, shares))
+        numbers = tuple(
+            f"{number}  {share:>{wide}}" for number, share in zip(numbers, shares, strict=True)
+        )
     label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
     number_width = max(map(len, numbers))
     room = max(4, width - label_width - number_width - 3)

@@ -174,6 +174,10 @@ class Picture:
     curve: Curve | None = None
     groups: tuple[str, ...] = ()
     """The group of each row, if several rows are about one group; labels start with it."""
+    whole: bool = False
+    """Whether the rows are numbers of people, which are whole: so they are written, whatever noise makes of them."""
+    people: float | None = None
+    """All of them, if the rows have shares."""
 
 
 def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
@@ -293,7 +297,7 @@ def as_text(picture: Picture, limit: int = _LINES) -> str:
     kept = keep_largest(table, limit)
     named, groups = arrange(picture, kept)
     lines = [name_columns(picture.level)]
-    for place, row in enumerate(format_rows(named)):
+    for place, row in enumerate(format_rows(named, whole=picture.whole)):
         lines += [[shorten_label(groups[place]), "", "", ""]] if place in groups else []
         lines.append(row)
     text = [line.rstrip() for line in align(lines)]
@@ -333,6 +337,16 @@ def _measure(text: str) -> int:
     )
 
 
+def _make_whole(row: Number) -> Number:
+    """The row with the whole numbers in its interval; around it, if there are none."""
+    if not all(map(math.isfinite, (row.value, row.low, row.high))):
+        return row
+    low, high = math.ceil(row.low), math.floor(row.high)
+    if low > high:
+        low, high = high, low
+    return row._replace(value=round(row.value), low=low, high=high)
+
+
 def name_columns(level: float) -> list[str]:
     """What stands above the columns of `format_rows`.
 
@@ -342,12 +356,18 @@ def name_columns(level: float) -> list[str]:
     return ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
 
 
-def format_rows(kept: list[Number], label_width: int = _LABEL) -> list[list[str]]:
-    """Each row as text: label, estimate, standard error, interval.
+def format_rows(
+    kept: list[Number], label_width: int = _LABEL, *, whole: bool = False
+) -> list[list[str]]:
+    """Each row as text: label, estimate, standard error, interval; `whole` numbers of people are written as such.
 
     >>> format_rows([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)])
     [['cat', '1,200', '10', '1,180 .. 1,220']]
+    >>> format_rows([Number("cat", 1200.4, 3.0, 1194.1, 1206.3)], whole=True)
+    [['cat', '1,200', '3.0', '1,195 .. 1,206']]
     """
+    if whole:
+        kept = [_make_whole(row) for row in kept]
     places, error_places = count_decimals(kept), count_error_decimals(kept)
     return [
         [

@@ -6,9 +6,10 @@ the planner ask the task; none of them knows a task by name. To add one, see doc
 """
 
 import csv
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from numbers import Integral, Real
 from pathlib import Path
@@ -323,7 +324,9 @@ class Task(ABC):
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
         """What to draw: bars, or the place of one number between the ends that are publicly known."""
-        return make_picture(estimate, level, label=cls.name)
+        shown = make_picture(estimate, level, label=cls.name)
+        people = estimate.limits[1] if cls.counts and math.isfinite(estimate.limits[1]) else None
+        return replace(shown, whole=cls.counts, people=people)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,8 @@ __all__ = [
 
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
-_LIVE = ("count", "histogram", "bins", "mean", "sum", *BY_TREE, "words")
+_KINDS = {"bins": "histogram", "median": "quantiles"}  # a participant chooses a bin
+_LIVE = ("count", "histogram", "bins", "mean", "sum", "median", *BY_TREE, "words")
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")
 
@@ -185,9 +186,7 @@ def _check_live(survey: Survey, question: Asked) -> None:
 def _take_question(survey: Survey, question: Asked, declared: Mapping[str, Task]) -> DesignQuestion:
     asked = DesignQuestion(
         name=question.name,
-        kind="histogram"
-        if question.task == "bins"
-        else question.task,  # a participant chooses a bin
+        kind=_KINDS.get(question.task, question.task),
         task=declared[question.name],
         text=question.text or question.name,
         column=question.column or question.name,

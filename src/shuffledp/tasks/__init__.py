@@ -19,7 +19,7 @@ from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution
 from shuffledp.tasks.groups import GROUPED, Grouped, GroupError
 from shuffledp.tasks.histogram import Histogram
-from shuffledp.tasks.numbers import Bin, Cdf, Quantiles, Range, Std, Variance
+from shuffledp.tasks.numbers import Bin, Cdf, Median, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
 from shuffledp.tasks.totals import Mean, Sum
 from shuffledp.tasks.uniformity import Uniformity
@@ -35,6 +35,7 @@ __all__ = [
     "Distribution",
     "Histogram",
     "Mean",
+    "Median",
     "Option",
     "Quantiles",
     "Questions",
@@ -56,7 +57,6 @@ _SYNONYMS = {
     "average": "mean",
     "heavy_hitters": "words",
     "learn": "sdp.learn (shuffledp learn)",
-    "median": "quantiles",
     "percentiles": "quantiles",
     "test": "sdp.uniformity_test (shuffledp test)",
     "total": "sum",
@@ -83,6 +83,7 @@ for _task in (
     Sum,
     Mean,
     Histogram,
+    Median,
     Quantiles,
     Range,
     Cdf,
@@ -102,9 +103,9 @@ def task_named(name: str) -> type[Task]:
 
     >>> task_named("mean").title
     "the average of everybody's numbers"
-    >>> task_named("median")  # doctest: +ELLIPSIS
+    >>> task_named("percentiles")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: task='median' must be one of count, sum, ...; perhaps quantiles
+    shuffledp.core.errors.ParameterError: task='percentiles' must be one of count, sum, ...; perhaps quantiles
     """
     if name not in TASKS:
         known = [each for each, task in TASKS.items() if task.elsewhere is None]

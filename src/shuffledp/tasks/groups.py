@@ -143,7 +143,10 @@ class Grouped(Task):
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
         """Bars; those of a histogram stand in their groups."""
         shown, law = make_picture(estimate, level), estimate.error
-        if not isinstance(law, GroupError) or not law.task.asked.bins:
+        if not isinstance(law, GroupError):
+            return shown
+        shown = replace(shown, whole=law.task.asked.counts)
+        if not law.task.asked.bins:
             return shown
         own, groups = law.task.domain.parts
         return replace(shown, groups=tuple(np.repeat(groups.labels, own.size).tolist()))

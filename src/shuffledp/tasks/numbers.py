@@ -38,6 +38,7 @@ from shuffledp.tasks.totals import (
 __all__ = [
     "Bin",
     "Cdf",
+    "Median",
     "Quantiles",
     "Range",
     "Std",
@@ -74,7 +75,6 @@ class _Distributed(Task):
 
     options: ClassVar[tuple[Option, ...]] = (LOWER, UPPER, STEPS, AT)
     answered_by = ("quantiles",)
-
     most: ClassVar[int] = _OWN
     """How many integers have cells of their own; more share as many cells."""
 
@@ -82,6 +82,11 @@ class _Distributed(Task):
     at: tuple[float, ...] | None = None
     chosen: bool = False
     """Whether nobody asked for the number of cells: it is chosen for n."""
+
+    @property
+    def _asked(self) -> str:
+        """What is asked about the cells."""
+        return self.answered_by[0] if self.name == "median" else self.name
 
     @property
     def _width(self) -> float:
@@ -92,7 +97,7 @@ class _Distributed(Task):
             raise ParameterError("domain", self.domain, "must be Integers or Cells")
         if self.at is None and self.name == "range":
             object.__setattr__(self, "at", (self.domain.lower, self.domain.upper))
-        object.__setattr__(self, "at", read_points(self.name, self.at, self.domain))
+        object.__setattr__(self, "at", read_points(self._asked, self.at, self.domain))
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
@@ -142,7 +147,7 @@ class _Distributed(Task):
             "lower": domain.lower,
             "upper": domain.upper,
             "steps": steps,
-            "task": self.name,
+            "task": self._asked,
             "at": list(self.at or ()) or None,
         }
 
@@ -210,6 +215,30 @@ class Quantiles(_Distributed):
         ordered = np.sort(self.numbers(values))
         places = [max(math.ceil(Fraction(repr(p)) * len(ordered)), 1) - 1 for p in self.at or ()]
         return ordered[places]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Median(Quantiles):
+    """The value below which half of the people are: `Quantiles` at 0.5, by the name that people use.
+
+    >>> Median.declare({"lower": 0, "upper": 9}).task.truth([1, 2, 3, 4])
+    array([2.])
+    """
+
+    name = "median"
+    title = "the value below which half of the people are"
+    options = (LOWER, UPPER, STEPS)
+
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        cls.read_options(options)
+        return Quantiles.declare(options, column)
+
+    @classmethod
+    def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
+        """Where it lies in the range."""
+        shown = Quantiles.show(estimate, level)
+        return replace(shown, rows=tuple(row._replace(label=cls.name) for row in shown.rows))
 
 
 def count_halvings(size: int) -> int:
