@@ -94,18 +94,18 @@ def test_a_device_spends_its_budget_to_the_last_digit(tmp_path):
     device = Device(tmp_path / "outbox.sqlite", budget=0.9)
     for place, epsilon in enumerate((0.7, 0.1, 0.1)):
         device._db.execute(
-            "INSERT INTO reports VALUES (?, 0, NULL, x'', 'acknowledged', ?)",
+            "INSERT INTO reports VALUES (?, 0, NULL, x'', 'acknowledged', ?, 0.5)",
             (bytes([place]), epsilon),
         )
     assert sum([0.7, 0.1, 0.1]) != 0.9
-    assert device.spent == 0.9
+    assert device.spent.epsilon == 0.9
     collection = make(2, 4.0)
     with pytest.raises(sdp.BudgetError, match=r"spent epsilon = 0.9 of 0.9"):
         device.answer(collection, {"way": "bus", "home": "yes"}, 1001.0)
     device._db.execute("DELETE FROM reports WHERE collection = ?", (bytes([2]),))
     richer = Device(tmp_path / "outbox.sqlite", budget=4.8)
     richer.answer(collection, {"way": "bus", "home": "yes"}, 1001.0)
-    assert richer.spent == 4.8
+    assert richer.spent.epsilon == 4.8
 
 
 def test_a_window_that_the_ledger_refuses_does_not_keep_the_others(tmp_path, monkeypatch):

@@ -77,7 +77,8 @@ def test_percentages_are_rounded_up():
     assert "at most 93.6 % of cases" in pledge.describe_floor()
 
 
-def test_many_reports_that_leave_no_floor_are_refused_as_one_is():
+def test_the_floors_of_many_reports_are_stated_and_devices_decide():
+    """Reports that add up to hardly a floor need no word of trust: the sum is stated, and each device has its limit."""
     asked = parse_survey(json.loads(json.dumps(SURVEY)), Path("survey")).asked
     settings = Settings(people=1_000, windows=7, reports_per_device=7, composed=False)
 
@@ -85,12 +86,14 @@ def test_many_reports_that_leave_no_floor_are_refused_as_one_is():
         changed = dataclasses.replace(settings, **changes)
         return choose_protocols(asked, epsilon=8.0, delta=1e-6, settings=changed)
 
-    with pytest.raises(
-        sdp.ParameterError, match=r"local_epsilon=3.0 must be <= 1.1428 for each of 7 reports"
-    ):
-        choose()
-    assert choose(local_epsilon=1.1428).pledge.floor <= 8
-    assert choose(trust_the_shuffler=True).pledge.guess > 0.9999
+    pledge = choose().pledge
+    assert pledge.floor == 21.0
+    assert not pledge.trust_the_shuffler
+    assert "3 for each of 7 reports, 21 together" in pledge.describe_floor()
+    with pytest.raises(sdp.ParameterError, match=r"local_epsilon=8.1 must be <= 8: above"):
+        choose(local_epsilon=8.1)
+    trusting = choose(local_epsilon=8.1, trust_the_shuffler=True).pledge
+    assert trusting.trust_the_shuffler
 
 
 def test_the_desk_says_it():
@@ -130,7 +133,7 @@ def test_the_pages_say_the_same(reports, local):
     given = {
         "document": collection.raw.decode(),
         "id": collection.id.hex(),
-        "promise": dataclasses.asdict(collection.pledge),
+        "promise": collection.pledge.to_dict(),
     }
     done = subprocess.run(
         [NODE, "--input-type=module", "--eval", TELL],

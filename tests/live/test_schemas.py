@@ -124,7 +124,7 @@ def test_an_old_outbox_keeps_its_report_and_its_budget(tmp_path):
     )
     device = Device(path)
     assert device.recall(COLLECTION.id) == COLLECTION.raw
-    assert device.spent == 4.0
+    assert (device.spent.epsilon, device.spent.floor) == (4.0, 3.0)
     assert device.list_unsettled(COLLECTION) == [0]
     shuffler = open_shuffler(tmp_path / "s")
     assert shuffler.receive(device.upload(COLLECTION, 0), 1010.0).failed == ()

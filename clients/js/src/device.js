@@ -14,7 +14,15 @@ import { secureWords } from "./words.js";
 
 /**
  * @typedef {"pending" | "sent" | "acknowledged" | "refused" | "unknown"} State
- * @typedef {{ collection: string, window: number, inners: string, token: string, state: State, epsilon: number }} Kept
+ * @typedef {object} Kept a report; `floor` is null if there is none, and missing in reports of version 1
+ * @property {string} collection
+ * @property {number} window
+ * @property {string} inners
+ * @property {string} token
+ * @property {State} state
+ * @property {number} epsilon
+ * @property {number | null=} floor
+ * @property {number=} version
  *
  * @typedef {object} Outbox where reports are kept
  * @property {<T>(work: () => Promise<T>) => Promise<T>} lock nobody else uses the outbox while `work` runs
@@ -24,6 +32,9 @@ import { secureWords } from "./words.js";
 
 /** The epsilon that a device spends over all collections, unless its owner says otherwise. */
 export const BUDGET = 8;
+/** The floors of all reports of a device together: beyond, or without a floor, somebody must say yes to a collection. */
+export const FLOOR_BUDGET = 8;
+const VERSION = 2; // of a report in the outbox
 const AGAIN = ["stale_key", "too_early", "busy"];
 /** The code was wrong, and the report is fine: with another code the same messages are taken. */
 const MENDABLE = ["unknown_token", "token_spent"];
@@ -39,11 +50,12 @@ async function refuse(reply, sentence) {
 export class Device {
   /**
    * @param {Outbox} outbox
-   * @param {{ budget?: number, source?: import("./words.js").WordSource, fetch?: typeof globalThis.fetch }} options
+   * @param {{ budget?: number, floorBudget?: number, source?: import("./words.js").WordSource, fetch?: typeof globalThis.fetch }} options
    */
-  constructor(outbox, { budget = BUDGET, source = secureWords, fetch = globalThis.fetch } = {}) {
+  constructor(outbox, { budget = BUDGET, floorBudget = FLOOR_BUDGET, source = secureWords, fetch = globalThis.fetch } = {}) {
     this.outbox = outbox;
     this.budget = budget;
+    this.floorBudget = floorBudget;
     this.source = source;
     this.fetch = fetch;
   }
@@ -67,9 +79,32 @@ export class Device {
     });
   }
 
-  /** The epsilon that was spent over all collections. */
+  /** All reports, as this version understands them. */
+  async #all() {
+    const all = await this.outbox.all();
+    if (all.some(({ version = 1 }) => version > VERSION)) throw new WireError("outbox", "a newer version wrote it: use that one");
+    return all.map((each) => ({ ...each, floor: each.floor === undefined ? FLOOR_BUDGET : each.floor })); // unknown: as much as there may be
+  }
+
+  /** What was spent over all collections: epsilon, floors, and how many reports have none. */
   async spent() {
-    return (await this.outbox.all()).reduce((sum, each) => sum + each.epsilon, 0);
+    const all = await this.#all();
+    return {
+      epsilon: all.reduce((sum, each) => sum + each.epsilon, 0),
+      floor: all.reduce((sum, each) => sum + (each.floor ?? 0), 0),
+      withoutFloor: all.filter((each) => each.floor === null).length,
+    };
+  }
+
+  /** Why somebody must say yes before this collection is answered; null if nobody must. @param {Collection} collection */
+  async askConsent(collection) {
+    const { localEpsilon, reportsPerDevice } = collection.promise, limit = this.floorBudget;
+    if (localEpsilon === Infinity) return "it has no floor: shuffler and analyzer together could read the answers";
+    if (readTenths(localEpsilon) * BigInt(reportsPerDevice) > readTenths(limit)) {
+      return `its floor is above ${limit}: local epsilon = ${localEpsilon}` + (reportsPerDevice > 1 ? ` for each of ${reportsPerDevice} reports` : "");
+    }
+    const all = await this.#all(), total = all.reduce((sum, each) => sum + readTenths(each.floor ?? 0), readTenths(localEpsilon));
+    return total > readTenths(limit) ? `the floors of all reports of this device would add up to more than ${limit}` : null;
   }
 
   /**
@@ -78,17 +113,21 @@ export class Device {
    * @param {Record<string, unknown>} answers
    * @param {number} now seconds since 1970
    * @param {Uint8Array} token
+   * @param {boolean} acceptFloor whether somebody said yes to what `askConsent` says
    */
-  async answer(collection, answers, now = Date.now() / 1000, token = new Uint8Array(0)) {
+  async answer(collection, answers, now = Date.now() / 1000, token = new Uint8Array(0), acceptFloor = false) {
     const window = collection.windowAt(now);
     if (window === null) throw new WireError("closed", "the collection takes no answers now");
     return this.outbox.lock(async () => {
-      const epsilon = this.#price(collection, window, await this.outbox.all());
+      const epsilon = this.#price(collection, window, await this.#all());
+      const reason = acceptFloor ? null : await this.askConsent(collection);
+      if (reason) throw new WireError("consent", `${reason}; it is answered only if you say yes to that`);
       const plains = encodeAnswers(collection, answers, this.source);
       const inners = concat(...(await Promise.all(plains.map((plain) => sealInner(collection, window, plain)))));
       await sealReport(collection, window, inners, token); // refuses a token that does not fit
       const kept = { collection: toHex(collection.id), window, inners: toHex(inners), token: toHex(token) };
-      await this.outbox.put({ ...kept, state: "pending", epsilon });
+      const { localEpsilon } = collection.promise, floor = localEpsilon === Infinity ? null : localEpsilon;
+      await this.outbox.put({ ...kept, state: "pending", epsilon, floor, version: VERSION });
       return window;
     });
   }
@@ -115,7 +154,7 @@ export class Device {
   /** @param {Collection} collection @param {number} window */
   async #find(collection, window) {
     const id = toHex(collection.id);
-    const found = (await this.outbox.all()).find((each) => each.collection === id && each.window === window);
+    const found = (await this.#all()).find((each) => each.collection === id && each.window === window);
     if (!found) throw new WireError("unanswered", `this device has not answered in window ${window}`);
     return found;
   }
@@ -126,7 +165,7 @@ export class Device {
    */
   async kept(collection) {
     const id = toHex(collection.id);
-    return (await this.outbox.all()).filter((each) => each.collection === id).map(({ window, state }) => ({ window, state }))
+    return (await this.#all()).filter((each) => each.collection === id).map(({ window, state }) => ({ window, state }))
       .sort((one, other) => one.window - other.window);
   }
 

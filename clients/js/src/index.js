@@ -1,4 +1,4 @@
-export { BUDGET, Device, settle } from "./device.js";
+export { BUDGET, Device, FLOOR_BUDGET, settle } from "./device.js";
 export { Collection, findEnds, findPlace } from "./document.js";
 export { WireError } from "./errors.js";
 export { isSupported, open, seal } from "./hpke.js";

@@ -115,7 +115,7 @@ test("what a device spends: every report, or the first of a composed collection;
     const device = new Device(new MemoryOutbox(), { budget });
     await device.answer(collection, answers, 1050);
     await device.answer(collection, answers, 1150);
-    return device.spent();
+    return (await device.spent()).epsilon;
   };
   assert.equal(await spend({ composed: true }), 4);
   assert.equal(await spend({ composed: false }), 8);
@@ -123,4 +123,38 @@ test("what a device spends: every report, or the first of a composed collection;
   await assert.rejects(spend({ composed: false }, 7.5), /budget: the device has spent epsilon = 4 of 7.5, and this collection costs 4/);
   await assert.rejects(new Device(new MemoryOutbox()).state(await loadWith({}), 0), /unanswered: this device has not answered in window 0/);
   assert.equal(new Device(new MemoryOutbox()).budget, 8);
+});
+
+test("a floor above the device's limit, or many floors together, need a yes; nothing is kept without one", async () => {
+  const high = await loadWith({ local_epsilon: "15", reports_per_device: 1 });
+  const device = new Device(new MemoryOutbox());
+  assert.match(String(await device.askConsent(high)), /its floor is above 8: local epsilon = 15$/);
+  await assert.rejects(device.answer(high, answers, 1050), (/** @type {any} */ error) => error.reason === "consent");
+  assert.deepEqual(await device.kept(high), []);
+  await device.answer(high, answers, 1050, undefined, true);
+  assert.deepEqual(await device.spent(), { epsilon: 4, floor: 15, withoutFloor: 0 });
+  const weekly = await loadWith({ local_epsilon: "4.1", reports_per_device: 2 });
+  assert.match(String(await new Device(new MemoryOutbox()).askConsent(weekly)), /4.1 for each of 2 reports$/);
+  const twice = await loadWith({ local_epsilon: "4", reports_per_device: 2 });
+  assert.equal(await new Device(new MemoryOutbox()).askConsent(twice), null);
+});
+
+test("floors add up over all collections, exactly; what an old report does not say counts as the whole limit", async () => {
+  const one = await loadWith({ local_epsilon: "3.0" }), outbox = new MemoryOutbox();
+  const kept = { collection: "00", window: 0, inners: "", token: "", state: /** @type {const} */ ("acknowledged"), epsilon: 0.1, version: 2 };
+  await outbox.put({ ...kept, floor: 2.5 });
+  await outbox.put({ ...kept, window: 1, floor: 2.5 });
+  const device = new Device(outbox);
+  assert.equal(await device.askConsent(one), null);
+  await outbox.put({ ...kept, window: 2, floor: 0.1 });
+  assert.match(String(await device.askConsent(one)), /add up to more than 8/);
+  assert.equal(await new Device(outbox, { floorBudget: 8.1 }).askConsent(one), null);
+  await outbox.put({ ...kept, window: 3, floor: null });
+  assert.deepEqual(await device.spent(), { epsilon: 0.4, floor: 5.1, withoutFloor: 1 });
+  const { version, ...old } = kept, before = new MemoryOutbox();
+  await before.put(old);
+  assert.deepEqual(await new Device(before).spent(), { epsilon: 0.1, floor: 8, withoutFloor: 0 });
+  assert.equal(version, 2);
+  await before.put({ ...kept, version: 3 });
+  await assert.rejects(new Device(before).spent(), /outbox: a newer version wrote it/);
 });

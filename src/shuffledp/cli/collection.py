@@ -41,7 +41,7 @@ TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust-the-shuffler",
-        help="Accept local epsilons that add up to more than 8, which hides nothing from the shuffler.",
+        help="Accept a local epsilon above 8, which hides nothing from a shuffler that conspires.",
     ),
 ]
 

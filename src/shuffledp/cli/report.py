@@ -38,13 +38,28 @@ def report(
     budget: Annotated[
         float, typer.Option(help="The epsilon that this device spends over all collections.")
     ] = sdp.live.BUDGET,
+    floor_budget: Annotated[
+        float,
+        typer.Option(
+            help="The floor that all reports of this device have together before you are asked."
+        ),
+    ] = sdp.live.FLOOR_BUDGET,
+    accept_floor: Annotated[
+        bool,
+        typer.Option(
+            "--accept-floor",
+            help="Say yes to a collection without a floor, or beyond the floor budget.",
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say who may learn what before anything is sent.")
     ] = False,
 ) -> None:
     """Act as a device: answer a live collection, or send a report for everybody in a file.
 
-    A report that could not be sent is kept, and the same command sends it again. Other users of a machine see the
+    Before anything is sent it prints the id of the collection, what is promised and what is left if everybody else
+    conspires (the floor). A collection without a floor, or beyond this device's floor budget, is answered only with
+    --accept-floor. A report that could not be sent is kept, and the same command sends it again. Other users of a machine see the
     arguments of a command: `--answer -` reads the answers from standard input, `--token @FILE` the token from a file.
 
     $ shuffledp report LINK --answer way=bus --answer home=yes
@@ -56,12 +71,13 @@ def report(
             collection = sdp.live.wire.Collection.read(raw, expected)
             _simulate(collection, simulate, _read_pairs(column or []))
             return
-        device = sdp.live.Device(outbox or _make_outbox(), budget=budget)
+        device = sdp.live.Device(outbox or _make_outbox(), budget=budget, floor_budget=floor_budget)
         _, expected = sdp.live.serve.read_link(link)
         raw = device.recall(expected) or sdp.live.serve.fetch_document(link)[0]
         collection = device.check(raw, expected)
         if explain:
             typer.echo(describe_collection(collection))
+        _tell_price(collection)
         given = _read_answers(answer or [])
         kept, now = device.list_unsettled(collection), time.time()
         states = [_send(device, collection, window) for window in kept]
@@ -69,10 +85,36 @@ def report(
             if given:
                 tell("This device had answered already: what was kept was sent, and no new answer.")
         elif given or not kept:
-            window = device.answer(collection, given, now, _read_token(token))
+            window = _answer(device, collection, given, now, _read_token(token), accept_floor)
+            tell(f"This device: {device.spent}.")
             states.append(_send(device, collection, window))
         if any(state is not sdp.live.Sending.ACKNOWLEDGED for state in states):
             raise typer.Exit(1)
+
+
+def _tell_price(collection: sdp.live.wire.Collection) -> None:
+    """Say what a report costs before there is one."""
+    pledge = collection.pledge
+    several = "all reports of a device together" if pledge.composed else "each report"
+    tell(f"Collection {collection.id.hex()}")
+    tell(f"Promise: epsilon = {pledge.epsilon:g}, delta = {pledge.delta:g}, for {several}.")
+    tell(f"Floor, what is left if everybody else conspires: {pledge.describe_floor()}.")
+
+
+def _answer(
+    device: sdp.live.Device,
+    collection: sdp.live.wire.Collection,
+    given: dict[str, str],
+    now: float,
+    token: bytes,
+    accepted: bool,
+) -> int:
+    try:
+        return device.answer(collection, given, now, token, accept_floor=accepted)
+    except sdp.WireError as error:
+        if error.reason != "consent":
+            raise
+        raise sdp.UnsupportedError(f"{error.sentence} (--accept-floor)") from None
 
 
 def _send(

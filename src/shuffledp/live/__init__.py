@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         measure_influence,
         read_survey,
     )
-    from shuffledp.live.device import BUDGET, Device, Sending, read_reply
+    from shuffledp.live.device import BUDGET, FLOOR_BUDGET, Device, Sending, Spent, read_reply
     from shuffledp.live.disk import write_private
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
     from shuffledp.live.shuffler import Reply, Shuffler
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUDGET",
+    "FLOOR_BUDGET",
     "LARGEST_FLOOR",
     "LOCAL_EPSILON",
     "Analyzer",
@@ -47,6 +48,7 @@ __all__ = [
     "Settings",
     "Shuffler",
     "ShufflerSecrets",
+    "Spent",
     "SqliteStore",
     "State",
     "Store",
@@ -75,7 +77,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "analyzer": "Analyzer",
             "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols create "
             "describe_trust generate_analyzer make_collection measure_influence read_survey",
-            "device": "BUDGET Device Sending read_reply",
+            "device": "BUDGET FLOOR_BUDGET Device Sending Spent read_reply",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
             "shuffler": "Reply Shuffler",

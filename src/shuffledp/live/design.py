@@ -299,15 +299,15 @@ def choose_protocols(
         local_epsilon=floor,
         reports_per_device=settings.reports_per_device,
         composed=settings.composed,
+        trust_the_shuffler=settings.trust_the_shuffler,
     )
-    if pledge.floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
-        times = pledge.reports_per_device
-        all_of_them = f" for each of {times:,} reports, which add up" if times > 1 else ""
+    # The floors of several reports add up. The document states the sum, and devices whose limit it exceeds ask first.
+    if floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
         raise ParameterError(
             "local_epsilon",
             floor,
-            f"must be <= {math.floor(1e4 * LARGEST_FLOOR / times) / 1e4:g}{all_of_them}: above, people keep nothing "
-            "from a shuffler that conspires; if it is trusted, say trust_the_shuffler (--trust-the-shuffler)",
+            f"must be <= {LARGEST_FLOOR:g}: above, people keep nothing from a shuffler that conspires; if it is "
+            "trusted, say trust_the_shuffler (--trust-the-shuffler)",
         )
     designs = []
     if settings.one_question is not True:

@@ -6,6 +6,7 @@ device, so its budget is one too; two programs that share it wait for one anothe
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +17,7 @@ from typing import Any
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.live.disk import open_database, transaction
-from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.document import LARGEST_FLOOR, Collection
 from shuffledp.live.wire.report import (
     encode_answers,
     join_upload,
@@ -25,16 +26,24 @@ from shuffledp.live.wire.report import (
     seal_report,
 )
 
-__all__ = ["BUDGET", "Device", "Sending", "read_reply"]
+__all__ = ["BUDGET", "FLOOR_BUDGET", "Device", "Sending", "Spent", "read_reply"]
 
 BUDGET = 8.0
 """The epsilon that a device spends over all collections, unless its owner says otherwise."""
+FLOOR_BUDGET = LARGEST_FLOOR
+"""The floors of all reports of a device together: beyond, or without a floor, somebody must say yes to a collection."""
 _SCHEMA = (
     (
         "CREATE TABLE IF NOT EXISTS collections (id BLOB PRIMARY KEY, raw BLOB NOT NULL)",
         """CREATE TABLE IF NOT EXISTS reports (
             collection BLOB NOT NULL, window INTEGER NOT NULL, inners BLOB, token BLOB NOT NULL, state TEXT NOT NULL,
             epsilon REAL NOT NULL, PRIMARY KEY (collection, window))""",
+    ),
+    (  # floor: NULL if there is none. What no document tells counts as the whole budget.
+        "ALTER TABLE reports ADD COLUMN floor REAL",
+        """UPDATE reports SET floor = coalesce((
+            SELECT CAST(json_extract(CAST(raw AS TEXT), '$.promise.local_epsilon') AS REAL)
+            FROM collections WHERE id = reports.collection), 8.0)""",
     ),
 )
 _AGAIN = {"stale_key", "too_early", "busy"}
@@ -61,13 +70,54 @@ class _Kept:
     state: Sending
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What the reports of a device have cost over all collections, in both numbers.
+
+    >>> print(Spent(epsilon=0.5, floor=3.0, without_floor=0, budget=8.0, floor_budget=8.0))
+    epsilon: 0.5 of 8 spent, 7.5 left; floor: 3 of 8 spent, 5 left
+    """
+
+    epsilon: float
+    """Of the promises: a composed one counts once."""
+    floor: float
+    """What is left if everybody else conspires adds up, report by report."""
+    without_floor: int
+    """Reports that have none."""
+    budget: float
+    floor_budget: float
+
+    def __str__(self) -> str:
+        shown = [
+            f"{name}: {spent:g} of {budget:g} spent, {max(0.0, budget - spent):g} left"
+            for name, spent, budget in (
+                ("epsilon", self.epsilon, self.budget),
+                ("floor", self.floor, self.floor_budget),
+            )
+        ]
+        if self.without_floor:
+            shown.append(f"{self.without_floor:,} reports without a floor")
+        return "; ".join(shown)
+
+
 class Device:
-    """A device with its outbox. Without an `rng`, words come from the operating system."""
+    """A device with its outbox. Without an `rng`, words come from the operating system.
+
+    It has two budgets over all collections: `budget` for their promises, and `floor_budget` for what is left if
+    everybody else conspires. The first is never exceeded; a collection that would exceed the second, or has no floor,
+    is answered if somebody says yes to that (`answer(..., accept_floor=True)`).
+    """
 
     def __init__(
-        self, outbox: Path | str, *, budget: float = BUDGET, rng: WordSource | None = None
+        self,
+        outbox: Path | str,
+        *,
+        budget: float = BUDGET,
+        floor_budget: float = FLOOR_BUDGET,
+        rng: WordSource | None = None,
     ) -> None:
         self._budget = budget
+        self._floor_budget = floor_budget
         self._rng = rng
         self._db = open_database(outbox, self, _SCHEMA)
 
@@ -86,14 +136,33 @@ class Device:
         return collection
 
     @property
-    def spent(self) -> float:
-        """The epsilon that was spent over all collections: a composed promise counts once."""
-        return float(self._add_up())
+    def spent(self) -> Spent:
+        """What was spent over all collections."""
+        floors = [row[0] for row in self._db.execute("SELECT floor FROM reports")]
+        return Spent(
+            epsilon=float(self._add_up("epsilon")),
+            floor=float(self._add_up("floor")),
+            without_floor=floors.count(None),
+            budget=self._budget,
+            floor_budget=self._floor_budget,
+        )
 
-    def _add_up(self) -> Decimal:
-        """The same without rounding, as people read the numbers: three times 0.1 is 0.3."""
-        spent = self._db.execute("SELECT epsilon FROM reports")
-        return sum((Decimal(repr(float(row[0]))) for row in spent), Decimal(0))
+    def _add_up(self, column: str) -> Decimal:
+        """What a column sums up to without rounding, as people read the numbers: three times 0.1 is 0.3."""
+        query = f"SELECT {column} FROM reports WHERE {column} IS NOT NULL"  # noqa: S608
+        return sum((_read(row[0]) for row in self._db.execute(query)), Decimal(0))
+
+    def ask_consent(self, collection: Collection) -> str | None:
+        """Why somebody must say yes before this collection is answered; None if nobody must."""
+        pledge, limit = collection.pledge, self._floor_budget
+        if math.isinf(pledge.local_epsilon):
+            return "it has no floor: shuffler and analyzer together could read the answers"
+        if pledge.floor > limit:
+            return f"its floor is above {limit:g}: {pledge.describe_floor()}"
+        total = self._add_up("floor") + _read(pledge.local_epsilon)
+        if total > _read(limit):
+            return f"the floors of all reports of this device would add up to {float(total):g}, which is above {limit:g}"
+        return None
 
     def answer(
         self,
@@ -101,8 +170,13 @@ class Device:
         answers: Mapping[str, object],
         now: float,
         token: bytes = b"",
+        *,
+        accept_floor: bool = False,
     ) -> int:
-        """Randomize the answers, once, and keep the report; returns its window."""
+        """Randomize the answers, once, and keep the report; returns its window.
+
+        `accept_floor`: whoever answers, or the program that asks, said yes to what `ask_consent` says.
+        """
         window = collection.windows.at(now)
         if window is None:
             raise WireError("closed", "the collection takes no answers now")
@@ -111,12 +185,25 @@ class Device:
         )  # what is wrong with them comes before what was sent already
         with transaction(self._db):
             price = self._price(collection, window)
+            reason = None if accept_floor else self.ask_consent(collection)
+            if reason is not None:
+                raise WireError("consent", f"{reason}; it is answered only if you say yes to that")
             plains = encode_answers(collection, answers, self._words())
             inners = b"".join(seal_inner(collection, window, plain) for plain in plains)
             seal_report(collection, window, [inners], token)  # refuses a token that does not fit
             self._db.execute(
-                "INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?)",
-                (collection.id, window, inners, token, Sending.PENDING.value, price),
+                "INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    collection.id,
+                    window,
+                    inners,
+                    token,
+                    Sending.PENDING.value,
+                    price,
+                    collection.pledge.local_epsilon
+                    if math.isfinite(collection.pledge.floor)
+                    else None,
+                ),
             )
         return window
 
@@ -138,9 +225,9 @@ class Device:
                 "answered", f"a device answers {pledge.reports_per_device} times, and this one has"
             )
         price = 0.0 if pledge.composed and earlier else pledge.epsilon
-        if self._add_up() + Decimal(repr(price)) > Decimal(repr(float(self._budget))):
+        if self._add_up("epsilon") + _read(price) > _read(self._budget):
             raise BudgetError(
-                f"the device has spent epsilon = {self.spent:g} of {self._budget:g}, and this "
+                f"the device has spent epsilon = {self.spent.epsilon:g} of {self._budget:g}, and this "
                 f"collection costs {price:g}"
             )
         return price
@@ -214,6 +301,11 @@ class Device:
                 state = Sending.REFUSED
             self._move(collection, window, state)
         return state
+
+
+def _read(value: float) -> Decimal:
+    """The number as people read it."""
+    return Decimal(repr(float(value)))
 
 
 def read_reply(raw: bytes, reports: int) -> list[str | None]:

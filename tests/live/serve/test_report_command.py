@@ -72,7 +72,7 @@ def test_after_an_outage_the_same_command_sends_the_same_report(network, tmp_pat
     assert len(set(shuffler.inners)) == 1
     device = Device(tmp_path / "outbox.sqlite")
     assert device.state(shuffler.collection, 0) is Sending.ACKNOWLEDGED
-    assert device.spent == shuffler.collection.pledge.epsilon
+    assert device.spent.epsilon == shuffler.collection.pledge.epsilon
 
 
 def test_without_answers_it_sends_what_is_kept(network, tmp_path, monkeypatch):

@@ -8,11 +8,11 @@ promise, which a device does before it answers.
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from shuffledp.core.errors import DataError, UnsupportedError, WireError
@@ -362,17 +362,28 @@ def _compute(
     from shuffledp.accounting.amplify import profile
     from shuffledp.accounting.compose import compose
 
-    left = _set_generator_aside(protocols, words * times, times, honest, delta)
     curves = [profile(randomizer=each, n=honest, honest=1.0) for each in protocols]
-    if len(curves) * times == 1:
+    alone = len(curves) * times == 1
+
+    @cache
+    def reach(left: float) -> float:
+        if alone:
+            return curves[0].best(left).epsilon
+        # Each of a curve's bounds is a curve of its own, and one takes a fraction of the time of all.
+        best = [
+            min((bound.curve for bound in each.bounds), key=lambda one: one.epsilon(left))
+            for each in curves
+        ]
+        return compose([*best] * times, delta=left)
+
+    most = float_above(
+        times * sum((Fraction(each.randomizer.epsilon0) for each in protocols), Fraction(0))
+    )
+    left = _set_generator_aside(words * times, honest, delta, most, reach)
+    if alone:
         return replace(curves[0].best(left), delta=delta)
-    # Each of a curve's bounds is a curve of its own, and one takes a fraction of the time of all.
-    best = [
-        min((bound.curve for bound in each.bounds), key=lambda one: one.epsilon(left))
-        for each in curves
-    ]
     return Guarantee(
-        epsilon=compose([*best] * times, delta=left),
+        epsilon=reach(left),
         delta=delta,
         model=Model.SHUFFLE,
         proof="composition of the amplified answers' privacy curves",
@@ -392,7 +403,8 @@ def _compute_one(
     from shuffledp.accounting.amplify import profile
     from shuffledp.numerics.tails import binomial_at_most
 
-    left = _set_generator_aside(protocols, words, 1, honest, delta)
+    most = max(each.randomizer.epsilon0 for each in protocols)
+    left = _set_generator_aside(words, honest, delta, most)
     missed = left / 100
     share = Fraction((1 << CHOICE_BITS) // len(protocols), 1 << CHOICE_BITS)
     low, high = 0, honest  # binomial_at_most(low - 1) <= missed < binomial_at_most(high - 1)
@@ -409,21 +421,28 @@ def _compute_one(
 
 
 def _set_generator_aside(
-    protocols: tuple[ShuffleProtocol, ...], words: int, times: int, honest: int, delta: float
+    words: int,
+    honest: int,
+    delta: float,
+    most: float,
+    reach: Callable[[float], float] | None = None,
 ) -> float:
     """What is left of delta for uniform words: those of the honest devices come from a generator.
 
-    It adds (1 + e^epsilon) times its advantage, and epsilon is at most what the reports have without a shuffler.
+    It adds (1 + e^epsilon) times its advantage to the delta at epsilon. The epsilon that we state is at most what the
+    reports have without a shuffler, `most`. Many reports have a lot without one, and together with the others' hardly
+    anything: then half of delta is set aside, and `reach` says which epsilon the other half gives, which is the one
+    that we state.
     """
     from shuffledp.accounting.generator import bound_generator
 
-    most = float_above(
-        times * sum((Fraction(each.randomizer.epsilon0) for each in protocols), Fraction(0))
-    )
     left = Fraction(delta) - bound_generator(honest, words, most)
-    if 2 * left < Fraction(delta):
+    if 2 * left >= Fraction(delta):
+        return float_below(left)
+    half = float_below(Fraction(delta) / 2)
+    if reach is None or Fraction(half) < bound_generator(honest, words, reach(half)):
         raise UnsupportedError(f"delta={delta} is too small for the words of {honest:,} devices")
-    return float_below(left)
+    return half
 
 
 def write_document(

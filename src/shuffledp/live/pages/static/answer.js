@@ -116,13 +116,17 @@ function makeForm(device, collection, status) {
     if (!key) return tell(status, strings.codes.form, "bad");
     button.disabled = true;
     try {
-      const window = await device.answer(collection, answers, undefined, key);
+      const yes = /** @type {HTMLInputElement | null} */ (form.querySelector("#accept"));
+      const window = await device.answer(collection, answers, undefined, key, yes?.checked);
       form.querySelectorAll("fieldset").forEach((/** @type {HTMLElement} */ each) => each.setAttribute("disabled", ""));
       button.remove();
       form.append(makeAgain(device, collection, window, status));
       await send(device, collection, window, status);
     } catch (error) {
       button.disabled = false;
+      if (error instanceof WireError && error.reason === "consent" && !form.querySelector("#accept")) {
+        button.before(make("p", {}, make("label", {}, make("input", { type: "checkbox", id: "accept" }), ` ${strings.accept}`)));
+      }
       tell(status, error instanceof Error ? error.message : String(error), "bad");
     }
   });

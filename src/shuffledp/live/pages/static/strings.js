@@ -87,6 +87,7 @@ export const strings = {
   send: "Send",
   again: "Send again",
   choose: "Please answer every question.",
+  accept: "I understand this, and take part all the same.",
   states: {
     pending: "Your report is waiting on this device, and not sent yet.",
     sent: "Your report was sent, and the server has not confirmed it yet. Sending it again does no harm.",
