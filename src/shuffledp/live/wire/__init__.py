@@ -9,6 +9,7 @@ from shuffledp.core.octets import Decoded, MessageCode
 from shuffledp.live.wire.batch import Manifest
 from shuffledp.live.wire.document import (
     Collection,
+    Noise,
     Pledge,
     ShufflerKey,
     Windows,
@@ -18,22 +19,28 @@ from shuffledp.live.wire.document import (
 from shuffledp.live.wire.noise import Dummies, DummyKind
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Opened
+from shuffledp.live.wire.texts import Asking, Kind, Part, Texts
 from shuffledp.numerics.cut_laplace import CutLaplace
 
 __all__ = [
     "MEDIA_TYPE",
     "MOST_REPORTS",
+    "Asking",
     "Collection",
     "CutLaplace",
     "Decoded",
     "Dummies",
     "DummyKind",
+    "Kind",
     "Manifest",
     "MessageCode",
+    "Noise",
     "Opened",
+    "Part",
     "Pledge",
     "Question",
     "ShufflerKey",
+    "Texts",
     "Windows",
     "carry",
     "compute_guarantee",
