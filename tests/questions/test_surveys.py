@@ -321,10 +321,12 @@ def test_a_plan_has_its_three_models(survey):
     plan = survey.plan(N)
     central, local = plan.compare("central"), plan.compare("local")
     third = sdp.plan("histogram", n=N, epsilon=survey.epsilon / 3, delta=0, k=3, models="central")
-    assert central[0] == pytest.approx(third.rows[0].rmse)
+    # A few questions are hardly worth composing; a curator may use the shuffler's noise as well.
+    assert central[0] == pytest.approx(min(third.rows[0].rmse, plan.rows[0].error), rel=0.01)
     for row, curator, nobody in zip(plan.rows, central, local, strict=True):
         assert curator is not None
-        assert nobody > max(row.error, curator)
+        assert curator <= row.error
+        assert nobody > row.error
     found = plan.to_dict()["questions"][plan.rows[0].question]
     assert (found["central_rmse"], found["local_rmse"]) == (central[0], local[0])
     assert "A trusted curator would be off by: way" in str(plan)

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
+from shuffledp.accounting.curator import share_evenly
 from shuffledp.core.display import shorten_label
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
@@ -148,12 +149,24 @@ class SurveyPlan:
         return self.protocol.guarantee
 
     def compare(self, model: Model | str) -> tuple[float | None, ...]:
-        """The error of each question in the central or the local model, with epsilon split evenly and delta = 0.
+        """The error of each question in the central or the local model, for the same promise about all answers.
 
+        A curator's answers are accounted for together, as those of the shuffler are, with the same epsilon each; and it
+        can run the shuffler's protocols itself, if these have less noise. In the local model epsilon is split evenly.
         None where no mechanism or protocol answers the question.
         """
-        epsilon = self.guarantee.epsilon / len(self.rows)
-        return tuple(_find_best(task, self.n, epsilon, Model(model)) for task in self.tasks)
+        chosen = Model(model)
+        delta = 0.0 if chosen is Model.LOCAL or self.way is not None else self.guarantee.delta
+        promise = Promise(epsilon=self.guarantee.epsilon, delta=delta)
+        bins = sum(spread_groups(task).bins for task in self.tasks)
+        epsilon = share_evenly(promise, singles=len(self.tasks) - bins, histograms=bins)
+        errors = tuple(_find_best(task, self.n, epsilon, chosen) for task in self.tasks)
+        if chosen is Model.LOCAL or self.way is not None:
+            return errors
+        return tuple(
+            row.error if error is None else min(error, row.error)
+            for row, error in zip(self.rows, errors, strict=True)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
@@ -245,7 +258,12 @@ class SurveyPlan:
                 if error is not None
             )
             said.append(f"{who} would be off by: {', '.join(known)}.")
-        return f"{' '.join(said)} (The same epsilon, split evenly, with delta = 0.)"
+        if self.way is not None:
+            return f"{' '.join(said)} (The same epsilon, split evenly, with delta = 0.)"
+        return (
+            f"{' '.join(said)} (For the same promise about all answers together: the curator's are composed at the same "
+            "delta, or it runs these protocols itself; people who trust nobody split epsilon evenly, with delta = 0.)"
+        )
 
     def _say_costs(self) -> str:
         most = max(self.rows, key=lambda row: row.share)
