@@ -224,6 +224,10 @@ class Task(ABC):
     """Whether everybody answers yes or no."""
     bins: ClassVar[bool] = False
     """Whether the answer is one number for each value of the domain; a plan names the worst of them."""
+    live: ClassVar[tuple[type, ...]] = ()
+    """Where the answers of devices lie, if a live collection can ask it; (): it cannot."""
+    live_name: ClassVar[str | None] = None
+    """The task that devices are asked, if it is another one: people choose a bin as they choose a category."""
     listed: ClassVar[bool] = True
     """Whether the values of the domain can be listed; if not, errors are those of one value that few have."""
 

@@ -34,16 +34,16 @@ from shuffledp.live.wire.document import (
     write_document,
 )
 from shuffledp.live.wire.hpke import public_bytes
-from shuffledp.live.wire.question import BY_TREE, SAMPLED, Question
+from shuffledp.live.wire.question import Question
 from shuffledp.numerics.search import find_largest_above
 from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
-from shuffledp.protocols.one_question import foresee_variance
+from shuffledp.protocols.one_question import SAMPLED, foresee_variance
 from shuffledp.questions import Question as Asked
 from shuffledp.questions import Survey
 from shuffledp.questions.source import read_table
-from shuffledp.tasks import task_named
+from shuffledp.tasks import GROUPED, TASKS, task_named
 
 __all__ = [
     "LARGEST_FLOOR",
@@ -64,8 +64,6 @@ __all__ = [
 
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
-_KINDS = {"bins": "histogram", "median": "quantiles"}  # a participant chooses a bin
-_LIVE = ("count", "histogram", "bins", "mean", "sum", "median", *BY_TREE, "words")
 _CLOSE = 0.01
 _LABEL_YES = ("no", "yes")
 
@@ -76,7 +74,7 @@ class DesignQuestion:
 
     name: str
     kind: str
-    """count, histogram, mean, sum, quantiles, ..., words, mean_by_group or sum_by_group."""
+    """What a document calls the task: its name, mean_by_group or sum_by_group."""
     task: Task
     text: str
     column: str
@@ -175,10 +173,9 @@ def _take_survey(survey: Survey) -> SurveyFile:
 def _check_live(survey: Survey, question: Asked) -> None:
     """Refuse what devices cannot answer."""
     with survey.locate(question):
-        if question.task not in _LIVE:
-            raise UnsupportedError(
-                f"task={question.task!r} cannot be collected live; {', '.join(_LIVE)} can"
-            )
+        if not question.kind.live:
+            able = ", ".join(name for name, each in TASKS.items() if each.live)
+            raise UnsupportedError(f"task={question.task!r} cannot be collected live; {able} can")
         if question.error is not None:
             raise UnsupportedError("a live collection cannot aim at an error yet")
 
@@ -186,7 +183,7 @@ def _check_live(survey: Survey, question: Asked) -> None:
 def _take_question(survey: Survey, question: Asked, declared: Mapping[str, Task]) -> DesignQuestion:
     asked = DesignQuestion(
         name=question.name,
-        kind=_KINDS.get(question.task, question.task),
+        kind=question.kind.live_name or question.task,
         task=declared[question.name],
         text=question.text or question.name,
         column=question.column or question.name,
@@ -205,15 +202,15 @@ def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
     """
     domain = asked.task.domain
-    if asked.kind in BY_TREE or asked.kind == "words":
+    if asked.kind not in GROUPED:
         raise UnsupportedError(f"{asked.kind} by group cannot be collected live")
-    if asked.kind in ("mean", "sum"):
+    if asked.task.adds:
         assert isinstance(domain, Reals | Integers)
         ends = float(domain.lower), float(domain.upper)
         kind, answers = f"{asked.kind}_by_group", tuple(map("{:g}".format, ends))
         asked = replace(asked, groups=groups, range=ends)
     else:
-        kind, answers = "histogram", _LABEL_YES if asked.kind == "count" else domain.labels
+        kind, answers = "histogram", _LABEL_YES if asked.task.yes_or_no else domain.labels
     labels = tuple(f"{group}: {answer}" for group in groups for answer in answers)
     return replace(
         asked, kind=kind, task=task_named("histogram").declare({"categories": labels}).task
@@ -271,7 +268,7 @@ def measure_influence(question: Question) -> float:
     offered = question.protocol.offers.influence
     assert offered is not None  # as that of all protocols that can be carried
     influence = offered()
-    if question.task == "words":
+    if not question.kind.listed:
         return math.inf
     if math.isinf(influence):
         raise UnsupportedError(
@@ -347,7 +344,9 @@ def _foresee_error(design: Design, people: int) -> float:
         counts[0] += people - counts.sum()
         variance = float(np.max(foresee_variance(each.protocol, counts, design.sample(people))))
         unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
-        errors.append(math.sqrt(variance) / unit / (1 if each.task == "mean" else people))
+        errors.append(
+            math.sqrt(variance) / unit / (1 if each.averages and each.range is None else people)
+        )
     return max(errors)
 
 
@@ -406,7 +405,7 @@ def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
 
 def _question(asked: DesignQuestion, protocol: ShuffleProtocol) -> Question:
     labels: tuple[str, ...] | None = None
-    if asked.kind == "count":
+    if asked.task.yes_or_no:
         labels = _LABEL_YES
     elif asked.groups:
         labels = asked.groups

@@ -147,7 +147,7 @@ def _answer(
     lower, upper = question.range
     table = bins.reshape(-1, 2)
     error = GroupsError(
-        average=question.task == "mean_by_group",
+        average=question.averages,
         ends=(lower, upper),
         bins=table,
         spread=np.broadcast_to(spread, bins.shape).reshape(-1, 2),

@@ -6,12 +6,11 @@ from typing import Any
 
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.task import Task, read_moment, say_of
+from shuffledp.core.task import Task, read_moment
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.planner.question import find_planned
-from shuffledp.tasks.groups import GROUPED
 
 __all__ = ["Question"]
 
@@ -64,10 +63,6 @@ class Question:
     def _check_groups(self) -> None:
         if self.groups is not None and self.by is None:
             raise UnsupportedError("groups needs by: the column that says who is in which group")
-        if self.by is not None and self.task not in GROUPED:
-            raise UnsupportedError(
-                f"{say_of(self.task, 'has')} no groups: by is for {', '.join(GROUPED)}"
-            )
         if self.groups is not None and len(self.groups) < 2:
             raise ParameterError("groups", list(self.groups), "must be at least two")
 

@@ -26,7 +26,7 @@ from shuffledp.questions.data import open_data
 from shuffledp.questions.question import Question
 from shuffledp.questions.source import Source
 from shuffledp.tasks import Mean, Sum
-from shuffledp.tasks.groups import Grouped
+from shuffledp.tasks.groups import Grouped, check_grouped
 
 if TYPE_CHECKING:
     from shuffledp.questions.plans import SurveyPlan
@@ -154,6 +154,8 @@ class Survey:
         Traceback (most recent call last):
         shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; on a file, model central needs none
         """
+        if question.by is not None:
+            check_grouped(question.kind)
         chosen = _read_model(model, alone=True)
         if chosen in _NEEDLESS:
             names, why = _NEEDLESS[chosen]

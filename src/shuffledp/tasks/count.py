@@ -32,6 +32,7 @@ class Count(Task):
     name = "count"
     counts = True
     yes_or_no = True
+    live = (Bits,)
     title = "how many people say yes"
     options = (TRUE_VALUE,)
     answered_by = ("count", "sum")  # a count is the sum of bits

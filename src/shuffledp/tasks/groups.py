@@ -42,6 +42,7 @@ __all__ = [
     "Grouped",
     "bound_means",
     "bound_sums",
+    "check_grouped",
     "spread_groups",
 ]
 
@@ -86,10 +87,7 @@ class Grouped(Task):
     @classmethod
     def of(cls, task: Task, groups: Categories) -> "Grouped":
         """The task for each of the groups; numbers with many values are rounded to a grid."""
-        if task.name not in GROUPED:
-            raise UnsupportedError(
-                f"{say_of(task.name, 'has')} no groups: by is for {', '.join(GROUPED)}"
-            )
+        check_grouped(type(task))
         own = task.domain
         rounded = task.adds and (isinstance(own, Reals) or own.size > _FEW)
         if rounded and isinstance(own, Integers | Reals):
@@ -361,6 +359,14 @@ def bound_means(
     lowest = np.maximum(low, 0.0) / np.maximum(most, 1.0)
     highest = np.where(least > 0, high / np.maximum(least, 1e-9), np.inf)
     return Interval(np.clip(ends[0] + lowest, *ends), np.clip(ends[0] + highest, *ends))
+
+
+def check_grouped(task: type[Task]) -> None:
+    """Refuse a question that has no answer by group."""
+    if task.name not in GROUPED:
+        raise UnsupportedError(
+            f"{say_of(task.name, 'has')} no groups: by is for {', '.join(GROUPED)}"
+        )
 
 
 def spread_groups(task: Task) -> Task:

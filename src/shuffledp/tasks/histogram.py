@@ -71,6 +71,7 @@ class Histogram(Binned):
 
     name = "histogram"
     counts = True
+    live = (Categories,)
     title = "how many people have each value"
     answered_by = ("histogram",)
     answer, total = "a bin", "a bin (root of the mean over bins)"

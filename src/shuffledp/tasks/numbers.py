@@ -75,6 +75,8 @@ class _Distributed(Task):
 
     options: ClassVar[tuple[Option, ...]] = (LOWER, UPPER, STEPS, AT)
     answered_by = ("quantiles",)
+    live = (Integers, Cells)
+
     most: ClassVar[int] = _OWN
     """How many integers have cells of their own; more share as many cells."""
 
@@ -227,6 +229,7 @@ class Median(Quantiles):
 
     name = "median"
     title = "the value below which half of the people are"
+    live_name = "quantiles"
     options = (LOWER, UPPER, STEPS)
 
     @classmethod
@@ -377,6 +380,7 @@ class Bin(Histogram):
 
     name = "bins"
     title = "how many people have a number in each of some bins"
+    live_name = "histogram"
     options = (EDGES,)
 
     domain: Bins

@@ -46,6 +46,7 @@ class _Numbers(Task):
 
     options = (LOWER, UPPER, STEPS)
     adds = True
+    live = (Reals,)
 
     domain: Domain
     chosen: bool = False

@@ -48,6 +48,7 @@ class Words(Task):
     options = (ALPHABET, MAX_LENGTH, BITS)
     answered_by = ("words",)
     listed = False
+    live = (Texts, Keys)
     answer = total = "the count of a word"
     judged = "of {total}, if other words collide with it no more than in the mean"
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.live.serve.rehearse import _find_truths
+from shuffledp.live.wire.question import Question
 
 SURVEY = """
 epsilon = 1.0
@@ -60,7 +60,7 @@ def test_a_rehearsal_knows_the_truth_about_integers(task):
     points = {"range": [2, 5], "cdf": [3]}.get(task)
     given = {"lower": 0, "upper": 9, "task": task, "epsilon": 2.0}
     protocol = sdp.protocols.make("local_tree", **given, **({"at": points} if points else {}))
-    question = SimpleNamespace(protocol=protocol, range=None, task=task)
+    question = Question(name="q", text="?", task=task, protocol=protocol)
     places = np.array([0, 4, 9, 4])
     wanted = {"quantiles": 4.0, "std": np.std(places), "range": 2.0, "cdf": 0.25}
     assert _find_truths(question, places) == [pytest.approx(wanted[task])]

@@ -34,7 +34,6 @@ from shuffledp.live.serve.http import bind, host_of, listen, problem, read_body,
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.processes import Role, find_port, start_roles, stop_roles
 from shuffledp.live.serve.simulate import fall_off
-from shuffledp.live.wire.question import BY_TREE
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import measure_sight
 from shuffledp.protocols.one_question import foresee_variance
@@ -150,7 +149,7 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
         return _imagine_words(question, people)
     counts = _make_up(question, people)
     lower, upper = question.ends or (None, None)
-    if question.range is not None or question.task in BY_TREE:
+    if question.range is not None or question.by_tree:
         shown = _foresee(question, counts)
         rows = list_numbers(shown, _LEVEL, label=question.task)
         return {
@@ -167,7 +166,7 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
         "estimate": [
             _draw_bar(label, value, value - error, value + error) for label, value, error in pairs
         ],
-        "unit": unit * people if question.task == "sum" else unit,
+        "unit": unit * people if question.kind.adds and not question.averages else unit,
         "lower": lower,
         "upper": upper,
     }
@@ -208,8 +207,8 @@ def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[st
     domain, people = question.protocol.randomizer.domain, int(counts.sum())
     if isinstance(domain, Reals):
         total = float(domain.values(np.arange(domain.size)) @ counts)
-        return np.array([total if question.task == "sum" else total / people]), (question.task,)
-    if question.task == "count":
+        return np.array([total / people if question.averages else total]), (question.task,)
+    if question.kind.yes_or_no:
         return np.array([float(counts[1])]), ("yes",)
     return counts.astype(np.float64), question.labels or domain.labels
 

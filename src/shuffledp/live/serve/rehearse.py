@@ -27,7 +27,6 @@ from shuffledp.live.serve.client import Operator, connect, send_upload
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.processes import find_port, play_roles
 from shuffledp.live.serve.simulate import fall_off, seal_people, send_people
-from shuffledp.live.wire.question import BY_TREE
 from shuffledp.live.wire.report import join_upload, seal_inner, seal_report
 from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.tasks import task_named
@@ -179,7 +178,7 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
             found[question.name] = _make_up_words(question.spelling, people, source)
         elif isinstance(domain, Reals):
             found[question.name] = numbers
-        elif question.task in BY_TREE:
+        elif question.by_tree:
             found[question.name] = np.floor(shares * domain.size).astype(np.int64)
         elif question.range is not None:
             groups = source.integers(0, domain.size // 2, people)
@@ -283,12 +282,12 @@ def _find_truths(question: Question, places: Codes) -> list[float]:
         size = domain.size // 2
         sums = np.bincount(groups, weights=values, minlength=size)
         people = np.maximum(np.bincount(groups, minlength=size), 1)
-        truths: list[float] = (sums if question.task == "sum_by_group" else sums / people).tolist()
+        truths: list[float] = (sums / people if question.averages else sums).tolist()
         return truths
     if isinstance(domain, Reals):
         total = float(_find_values(places, domain.lower, domain.upper).sum())
-        return [total if question.task == "sum" else total / len(places)]
-    if question.task in BY_TREE:
+        return [total / len(places) if question.averages else total]
+    if question.by_tree:
         analyzer = question.protocol.analyzer
         assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
         asked: Any = task_named(question.task)
@@ -297,7 +296,7 @@ def _find_truths(question: Question, places: Codes) -> list[float]:
         exact = asked.truth(values.astype(np.int64) if isinstance(domain, Integers) else values)
         return [float(each) for each in np.atleast_1d(exact)]
     counts = np.bincount(places, minlength=domain.size)
-    return [float(counts[1])] if question.task == "count" else counts.astype(float).tolist()
+    return [float(counts[1])] if question.kind.yes_or_no else counts.astype(float).tolist()
 
 
 def _find_values(places: Codes, lower: float, upper: float) -> Floats:

@@ -84,7 +84,7 @@ def _check_lengths(columns: Iterable[Codes]) -> None:
 
 
 def _domain_of(question: Question) -> Domain:
-    if question.task == "histogram" and question.labels is not None:
+    if question.kind.bins and question.labels is not None:
         return Categories(k=len(question.labels), names=question.labels)
     return question.protocol.randomizer.domain
 

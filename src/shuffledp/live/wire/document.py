@@ -20,10 +20,11 @@ from shuffledp.core.octets import OVERHEAD, report_bytes
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.hpke import SUITE
-from shuffledp.live.wire.question import CHOICE_BITS, SAMPLED, Question, read_questions
+from shuffledp.live.wire.question import CHOICE_BITS, Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
 from shuffledp.live.wire.texts import Texts, read_texts
 from shuffledp.numerics.rounding import float_above, float_below
+from shuffledp.protocols.one_question import SAMPLED
 
 __all__ = [
     "FORMATS",

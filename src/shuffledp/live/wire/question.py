@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp import tasks
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.cells import Cells
 from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Integers, Reals, read_places
@@ -22,28 +23,25 @@ from shuffledp.core.errors import DataError, ShuffledpError, WireError
 from shuffledp.core.octets import MessageCode
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
+from shuffledp.core.task import Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
 from shuffledp.live.wire.noise import Dummies, read_dummies
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
 from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
+from shuffledp.tasks import task_named
 
 __all__ = [
     "BY_GROUP",
-    "BY_TREE",
     "CHOICE_BITS",
-    "SAMPLED",
     "Question",
     "carry",
     "describe_law",
     "read_questions",
 ]
 
+_BY_GROUP = "_by_group"
 BY_GROUP = ("mean_by_group", "sum_by_group")
 """The tasks whose answers are a group and a number."""
-BY_TREE = ("quantiles", "cdf", "range", "variance", "std")
-"""The tasks whose answers are numbers in the cells of a tree."""
-SAMPLED = ("count", "histogram", "mean", "sum")
-"""The tasks of which a report may answer one at random."""
 CHOICE_BITS = 64
 """Of the word that chooses the question then."""
 _MOST_LABELS = 10_000
@@ -125,6 +123,21 @@ class Question:
     """What each server adds to the messages of a window; None: the devices' noise is all there is."""
 
     @property
+    def kind(self) -> type[Task]:
+        """The class of the task: by group, of what is asked about each group."""
+        return task_named(self.task.removesuffix(_BY_GROUP))
+
+    @property
+    def by_tree(self) -> bool:
+        """Whether answers are numbers in the cells of a tree."""
+        return Cells in self.kind.live
+
+    @property
+    def averages(self) -> bool:
+        """Whether everybody's numbers are added up and divided by how many they are."""
+        return self.kind.adds and self.kind.average
+
+    @property
     def asked(self) -> Asking:
         """How it is asked."""
         return self.asking or Asking(kind=suggest_kind(self.task))
@@ -145,7 +158,7 @@ class Question:
             shown = str(answer)
             if shown in self.labels:
                 return self.labels.index(shown)
-            if self.task == "count" and shown.lower() in _YES:  # in whichever language it is asked
+            if self.kind.yes_or_no and shown.lower() in _YES:  # in whichever language it is asked
                 return _YES.index(shown.lower()) % 2
             raise DataError(f"{self.name}={answer!r} must be one of {', '.join(self.labels[:20])}")
         if self.spelling is not None:
@@ -289,7 +302,7 @@ def _read_question(content: object, version: int) -> Question:
     if law != describe_law(protocol.randomizer):
         raise WireError("document", f"the law of {name!r} is not that of its protocol here")
     _check_labels(name, task, labels, protocol)
-    if task == "count":
+    if isinstance(protocol.randomizer.domain, Bits):
         _check_yes(name, labels or (), version)
     return Question(
         name=name,
@@ -333,22 +346,19 @@ def _read_labels(content: object) -> tuple[str, ...] | None:
     return tuple(content)
 
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "count": (Bits,),
-    "histogram": (Categories,),
-    "mean": (Reals,),
-    "sum": (Reals,),
-    **dict.fromkeys(BY_GROUP, (Categories,)),
-    **dict.fromkeys(BY_TREE, (Integers, Cells)),
-    "words": (Texts, Keys),
-}
+def _list_domains(task: str) -> tuple[type, ...]:
+    """Where the answers to a task of a document may lie; () if devices cannot answer it."""
+    if task in BY_GROUP:
+        return (Categories,)
+    known = tasks.TASKS.get(task)
+    return () if known is None or known.live_name is not None else known.live
 
 
 def _check_labels(
     name: str, task: str, labels: tuple[str, ...] | None, protocol: ShuffleProtocol
 ) -> None:
     domain = protocol.randomizer.domain
-    if not isinstance(domain, _KINDS.get(task, ())):
+    if not isinstance(domain, _list_domains(task)):
         raise WireError("document", f"{protocol.name} does not answer the {task} {name!r}")
     wanted = domain.size if isinstance(domain, Bits | Categories) else None
     have = None if labels is None else len(labels)
@@ -359,16 +369,15 @@ def _check_labels(
 
 
 def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
-    from shuffledp.protocols import make
+    from shuffledp.protocols import make, spec
 
     given = dict(_read_parameters(parameters))
-    if (
-        task == "sum" or task in BY_TREE
-    ):  # the makers of means and trees answer it, if they are told
-        given["task"] = task
     if "n" in given:
         raise WireError("document", "a protocol is given by its local parameters, without n")
     try:
+        maker = spec(name).make_local
+        if maker is not None and "task" in maker.options:  # such as those of means and trees
+            given["task"] = task
         protocol = make(name, **given)
         carry(protocol)
     except (ShuffledpError, TypeError, OverflowError, MemoryError) as error:

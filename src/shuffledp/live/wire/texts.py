@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from shuffledp import tasks
 from shuffledp.core.errors import WireError
 from shuffledp.live.wire.strict import Fields
 
@@ -35,15 +36,15 @@ class Kind(Enum):
     TEXT = "text"
 
 
-_KINDS: dict[str, tuple[Kind, ...]] = {
-    "count": (Kind.YES_NO, Kind.SEVERAL),
-    "histogram": (Kind.CHOICE, Kind.SCALE),
-    "words": (Kind.TEXT,),
-}
-
-
 def _kinds_of(task: str) -> tuple[Kind, ...]:
-    return _KINDS.get(task, (Kind.NUMBER,))
+    known = tasks.TASKS.get(task)
+    if known is None:  # a number by group
+        return (Kind.NUMBER,)
+    if known.yes_or_no:
+        return Kind.YES_NO, Kind.SEVERAL
+    if known.bins:
+        return Kind.CHOICE, Kind.SCALE
+    return (Kind.NUMBER,) if known.listed else (Kind.TEXT,)
 
 
 def suggest_kind(task: str) -> Kind:
@@ -141,7 +142,7 @@ def _check(asking: Asking, name: str, task: str, labels: Sequence[str] | None) -
     kind = asking.kind
     if asking.unit is not None and kind is not Kind.NUMBER:
         raise _bad(f"{name!r} has a unit, and is no number")
-    if asking.skip and (task != "histogram" or labels is None or len(labels) < 3):
+    if asking.skip and (Kind.CHOICE not in _kinds_of(task) or labels is None or len(labels) < 3):
         raise _bad(f"{name!r} cannot be skipped: that is one of three or more categories")
     if (asking.ends is not None) != (kind is Kind.SCALE):
         raise _bad(f"{name!r} has ends if it is a scale, and only then")
