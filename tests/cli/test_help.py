@@ -24,7 +24,7 @@ LONG = {"lab", "collection rehearse"}
 ASKING = {"survey new"}
 SILENT = {
     "randomize", "tally", "ledger verify", "ledger budget", "collection new", "collection check",
-    "collection forget",
+    "collection forget", "collection prune",
 }  # fmt: skip
 """Their result is a file, or that nothing is wrong."""
 

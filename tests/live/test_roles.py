@@ -463,6 +463,58 @@ def test_replies_that_cannot_be_understood():
         assert refused(read_reply, raw, 1) == "reply"
 
 
+def test_the_store_says_whose_keys_can_be_deleted(tmp_path, monkeypatch):
+    """Not the clock: one that is a year ahead would delete the keys of open windows."""
+    from shuffledp.live.serve import Home
+
+    home = Home(tmp_path / "survey")
+    secrets = ShufflerSecrets(outer=live.outer_secrets(COLLECTION), sign=live.secret("shuffler"))
+    home.create(COLLECTION, secrets, None)
+    monkeypatch.setattr(
+        Home, "open_store", lambda home: live.make_store(home.shuffler, home.collection())
+    )
+    shuffler = home.open_shuffler()
+    fill(shuffler)
+    monkeypatch.setattr("time.time", lambda: 1e10)
+    assert home.list_ended() == set()
+    assert ShufflerSecrets.forget(home.shuffler, COLLECTION, home.list_ended()) == ()
+    shuffler.tick(1110.0)
+    assert home.list_ended() == {0}
+    assert ShufflerSecrets.forget(home.shuffler, COLLECTION, home.list_ended()) == (0,)
+    shuffler.close(1111.0)
+    assert home.list_ended() == {0, 1}
+
+
+def test_a_key_of_several_windows_stays_until_the_last_of_them(tmp_path):
+    keys = (dataclasses.replace(COLLECTION.shuffler_keys[0], first=0, last=1),)
+    collection = live.make_collection(shuffler_keys=keys)
+    secrets = ShufflerSecrets(outer={0: live.secret("outer 0")}, sign=live.secret("shuffler"))
+    secrets.save(tmp_path / "shuffler")
+    assert ShufflerSecrets.forget(tmp_path / "shuffler", collection, {1}) == ()
+    assert ShufflerSecrets.forget(tmp_path / "shuffler", collection, {0, 1}) == (0,)
+
+
+def test_batches_that_were_published_long_ago_can_be_deleted(tmp_path):
+    shuffler = open_shuffler(tmp_path / "s")
+    analyzer = open_analyzer(tmp_path / "a", step=crash_at("stored"))
+    fill(shuffler)
+    shuffler.tick(1110.0)
+    batch = tmp_path / "a" / "batch-0.bin"
+    with pytest.raises(CrashError):
+        hand_over(shuffler, analyzer)
+    assert analyzer.delete_batches(1e9) == ()  # it is not counted yet
+    analyzer = open_analyzer(tmp_path / "a")
+    assert hand_over(shuffler, analyzer) == "published"
+    assert analyzer.delete_batches(1110.0) == ()
+    assert batch.exists()
+    assert analyzer.delete_batches(1110.5) == (0,)
+    assert not batch.exists()
+    assert analyzer.delete_batches(1110.5) == ()
+    assert analyzer.advance(0) == "published"
+    assert analyzer.results()[0]["reports"] == 25
+    assert len(analyzer.receipt(0)) == 64
+
+
 def test_keys_of_windows_that_are_over_can_be_deleted(tmp_path):
     """Then nobody can open their reports: a late one is too late, and the others are taken as before."""
     collection = live.make_collection()
@@ -471,9 +523,9 @@ def test_keys_of_windows_that_are_over_can_be_deleted(tmp_path):
     )
     secrets.save(tmp_path / "shuffler")
     forget = sdp.live.ShufflerSecrets.forget
-    assert forget(tmp_path / "shuffler", collection, 1109.0) == ()
-    assert forget(tmp_path / "shuffler", collection, 1110.0) == (0,)
-    assert forget(tmp_path / "shuffler", collection, 1110.0) == ()
+    assert forget(tmp_path / "shuffler", collection, set()) == ()
+    assert forget(tmp_path / "shuffler", collection, {0}) == (0,)
+    assert forget(tmp_path / "shuffler", collection, {0}) == ()
     left = sdp.live.ShufflerSecrets.load(tmp_path / "shuffler", collection)
     assert set(left.outer) == {1}
     assert secrets.outer[0].hex() not in (tmp_path / "shuffler" / "keys.json").read_text()

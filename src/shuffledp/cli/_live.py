@@ -8,12 +8,25 @@ import typer
 
 import shuffledp as sdp
 
-__all__ = ["FolderArgument", "PortOption", "WorkersOption", "describe_collection", "open_home"]
+__all__ = [
+    "FolderArgument",
+    "MetricsOption",
+    "PortOption",
+    "WorkersOption",
+    "describe_collection",
+    "open_home",
+]
 
 FolderArgument = Annotated[Path, typer.Argument(help="The folder that `collection new` made.")]
 PortOption = Annotated[int | None, typer.Option(help="The port to listen on.")]
 WorkersOption = Annotated[
     int | None, typer.Option(help="Processes for decryption; default: one per core.")
+]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The port, or HOST:PORT, at which a monitoring system may ask for /metrics with the token in metrics-token."
+    ),
 ]
 
 

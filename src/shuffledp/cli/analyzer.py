@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import FolderArgument, PortOption, WorkersOption, open_home
+from shuffledp.cli._live import FolderArgument, MetricsOption, PortOption, WorkersOption, open_home
 from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["analyzer"]
@@ -16,6 +16,7 @@ def analyzer(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: PortOption = 8001,
     workers: WorkersOption = None,
+    metrics: MetricsOption = None,
     every: Annotated[float, typer.Option(help="Seconds between requests to the shuffler.")] = 2.0,
 ) -> None:
     """Run the analyzer of a live collection: it learns the answers, but not whose they are.
@@ -30,6 +31,7 @@ def analyzer(
             host=host,
             port=port or 8001,
             workers=workers,
+            metrics=metrics,
             every=every,
             ready=lambda: tell(said),
         )

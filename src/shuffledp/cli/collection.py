@@ -216,15 +216,32 @@ def clock(
 
 @app.command()
 def forget(folder: FolderArgument) -> None:
-    """Delete the shuffler's keys of windows that are over: nobody can open their reports any more.
+    """Delete the shuffler's keys of windows that it has sealed: nobody can open their reports any more.
 
     $ shuffledp collection forget survey
     """
     with explain_errors():
         home = sdp.live.serve.Home(folder)
         secrets = sdp.live.ShufflerSecrets
-        over = secrets.forget(home.shuffler, home.collection(), time.time())
+        over = secrets.forget(home.shuffler, home.collection(), home.list_ended())
         tell(f"Deleted keys: {', '.join(map(str, over)) or 'none'}.")
+
+
+@app.command()
+def prune(
+    folder: FolderArgument,
+    days: Annotated[
+        float, typer.Option(help="Keep the batches of windows that ended within so many days.")
+    ] = 30.0,
+) -> None:
+    """Delete the analyzer's batches of windows that were published long ago; results and the ledger stay.
+
+    $ shuffledp collection prune survey --days 30
+    """
+    with explain_errors():
+        home = sdp.live.serve.Home(folder)
+        gone = home.open_analyzer().delete_batches(time.time() - 86_400 * days)
+        tell(f"Deleted batches: {', '.join(map(str, gone)) or 'none'}.")
 
 
 @app.command()

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import FolderArgument, PortOption, WorkersOption, open_home
+from shuffledp.cli._live import FolderArgument, MetricsOption, PortOption, WorkersOption, open_home
 from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["shuffler"]
@@ -16,17 +16,24 @@ def shuffler(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: PortOption = 8000,
     workers: WorkersOption = None,
+    metrics: MetricsOption = None,
     instance: Annotated[
-        str, typer.Option(help="The name of one of several shufflers on a PostgreSQL database.")
-    ] = "",
+        str | None,
+        typer.Option(help="The name of one of several shufflers on a PostgreSQL database."),
+    ] = None,
 ) -> None:
     """Run the shuffler of a live collection: it learns who takes part, but no answers.
 
     $ shuffledp shuffler survey --port 8000
     """
     with explain_errors():
-        home = open_home(folder, instance)
+        home = open_home(folder, instance or "")
         said = f"The shuffler listens on {host}:{port}. End with Ctrl-C."
         sdp.live.serve.run_shuffler(
-            home, host=host, port=port or 8000, workers=workers, ready=lambda: tell(said)
+            home,
+            host=host,
+            port=port or 8000,
+            workers=workers,
+            metrics=metrics,
+            ready=lambda: tell(said),
         )

@@ -23,7 +23,7 @@ from shuffledp.core.protocol import honest_users
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
-from shuffledp.live.disk import open_database, transaction, write_whole
+from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole
 from shuffledp.live.groups import estimate_groups
 from shuffledp.live.keys import AnalyzerSecrets
 from shuffledp.live.wire.batch import Manifest, check_batch, write_receipt
@@ -138,6 +138,25 @@ class Analyzer:
     def states(self) -> dict[int, str]:
         """The windows that were taken, and how far they are."""
         return dict(self._db.execute("SELECT window, state FROM batches ORDER BY window"))
+
+    def delete_batches(self, before: float) -> tuple[int, ...]:
+        """Delete the batches of windows that ended before a moment and were published or refused; returns them.
+
+        Nothing reads them any more: tallies, results and the ledger are kept. A batch that is still to be counted stays.
+        """
+        closes = self.collection.windows.closes
+        gone = tuple(
+            window
+            for window, state in self.states().items()
+            if state in ("published", "refused")
+            and closes(window) < before
+            and self._batch_path(window).exists()
+        )
+        for window in gone:
+            self._batch_path(window).unlink()
+        if gone:
+            sync_folder(self._folder)
+        return gone
 
     def results(self) -> list[dict[str, Any]]:
         """What was published, window after window."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,14 @@ class ShufflerSecrets:
         return found
 
     @classmethod
-    def forget(cls, folder: Path, collection: Collection, now: float) -> tuple[int, ...]:
-        """Delete the keys whose windows are all over from the folder; returns their ids."""
+    def forget(cls, folder: Path, collection: Collection, ended: Container[int]) -> tuple[int, ...]:
+        """Delete the keys all of whose windows have ended from the folder; returns their ids.
+
+        Which ones have is what the store says: a clock that is wrong would delete the keys of open windows.
+        """
         found = cls.load(folder, collection)
-        last = {key.id: key.last for key in collection.shuffler_keys}
-        over = tuple(i for i in found.outer if now >= collection.windows.closes(last[i]))
+        windows = {key.id: range(key.first, key.last + 1) for key in collection.shuffler_keys}
+        over = tuple(i for i in found.outer if all(each in ended for each in windows[i]))
         if over:
             left = {i: key for i, key in found.outer.items() if i not in over}
             replace(found, outer=left)._write(folder)

@@ -88,6 +88,9 @@ class Store(Protocol):
     shared: bool
     """Whether several shufflers work on it, perhaps on several machines."""
 
+    def close(self) -> None:
+        """Let go of the database."""
+
     def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
         """Store the reports in one transaction; for each None, or why it was refused."""
 

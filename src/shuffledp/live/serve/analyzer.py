@@ -6,6 +6,9 @@ import csv
 import html
 import io
 import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.display import Number, count_decimals, format_number
@@ -16,6 +19,13 @@ from shuffledp.live.disk import hold
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import bind, listen, run_loop
 from shuffledp.live.serve.journal import Health, Journal, measure_uptime
+from shuffledp.live.serve.metrics import (
+    bind_place,
+    keep_token,
+    make_metrics_app,
+    write_counts,
+    write_health,
+)
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
 from shuffledp.live.wire.batch import Manifest
@@ -23,6 +33,7 @@ from shuffledp.live.wire.batch import Manifest
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from pathlib import Path
 
     import httpx
     from starlette.applications import Starlette
@@ -107,16 +118,61 @@ def run_analyzer(
     port: int,
     workers: int | None = None,
     every: float = 2.0,
+    metrics: str | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Work and serve until a signal comes; `ready` is called once it listens."""
+    """Work and serve until a signal comes; `ready` is called once it listens.
+
+    `metrics` is the address at which a monitoring system may ask, with the token in `analyzer/metrics-token`.
+    """
     analyzer = home.open_analyzer(RecordPool(workers))
-    with hold(home.analyzer, "analyzer"), bind(host, port) as place:
+    with hold(home.analyzer, "analyzer"), bind(host, port) as place, ExitStack() as more:
+        asked = None if metrics is None else more.enter_context(bind_place(metrics))
         ready()
-        _run(home, analyzer, place, every)
+        _run(home, analyzer, place, asked, every)
 
 
-def _run(home: Home, analyzer: Analyzer, place: socket.socket, every: float) -> None:
+class Contact:
+    """When the shuffler last answered."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last: float | None = None
+
+    def note(self, waiting: dict[int, str]) -> None:
+        """Look at why windows are waiting: is it because nobody answers?"""
+        if not any("cannot be reached" in reason for reason in waiting.values()):
+            self._last = self._clock()
+
+    @property
+    def seconds(self) -> float:
+        """How long ago that was; -1: never."""
+        return -1.0 if self._last is None else self._clock() - self._last
+
+
+def write_metrics(
+    analyzer: Analyzer, waiting: dict[int, str], health: Health, contact: Contact
+) -> str:
+    """Everything a monitoring system wants to know about the analyzer, in its lines."""
+    states = analyzer.states()
+    dropped: Counter[str] = Counter()
+    for window in states:
+        dropped.update(analyzer.count_dropped(window))
+    lines = write_counts("windows", "state", Counter(states.values()))
+    lines += write_counts("messages_dropped_total", "reason", dropped)
+    lines.append(f"shuffledp_windows_waiting {len(waiting)}")
+    lines += write_health(health)
+    lines.append(f"shuffledp_shuffler_last_contact_seconds {contact.seconds:.0f}")
+    return "\n".join(lines) + "\n"
+
+
+def _run(
+    home: Home,
+    analyzer: Analyzer,
+    place: socket.socket,
+    asked: socket.socket | None,
+    every: float,
+) -> None:
     from shuffledp.live.keys import AnalyzerSecrets
 
     keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
@@ -124,6 +180,7 @@ def _run(home: Home, analyzer: Analyzer, place: socket.socket, every: float) -> 
     waiting: dict[int, str] = {}
     journal = Journal("analyzer")
     health = Health(journal)
+    contact = Contact()
 
     def notice(error: Exception) -> None:
         health.fail("work", f"{type(error).__name__}: {error}", uptime=measure_uptime())
@@ -141,13 +198,24 @@ def _run(home: Home, analyzer: Analyzer, place: socket.socket, every: float) -> 
                 health.mend("work", uptime=measure_uptime())
             waiting.clear()
             waiting.update(found)
+            contact.note(found)
             ending.wait(every)
 
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     journal.note("start", version=__version__, collection=analyzer.collection.id.hex())
     try:
-        run_loop(listen((make_app(analyzer, waiting, health), place)))
+        apps: list[tuple[Starlette, socket.socket | Path]] = [
+            (make_app(analyzer, waiting, health), place)
+        ]
+        if asked is not None:
+
+            async def write() -> str:
+                return write_metrics(analyzer, dict(waiting), health, contact)
+
+            token = keep_token(home.analyzer / "metrics-token", journal)
+            apps.append((make_metrics_app(token, write), asked))
+        run_loop(listen(*apps))
     finally:
         journal.note("stop")
         ending.set()

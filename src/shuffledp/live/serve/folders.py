@@ -138,6 +138,16 @@ class Home:
             )
         return SqliteStore(self.shuffler / "store.sqlite", self.collection())
 
+    def list_ended(self) -> set[int]:
+        """The windows that take no more reports, as the shuffler's store says."""
+        store = self.open_store()
+        try:
+            last, ended = store.closed(), set(store.rows())
+        finally:
+            store.close()
+        count = self.collection().windows.count
+        return ended if last is None else ended | set(range(last + 1, count))
+
     def open_analyzer(self, opener: Opener = open_records) -> Analyzer:
         """The analyzer with its files; refuses keys that others may read."""
         collection = self.collection()

@@ -9,22 +9,27 @@ import asyncio
 import hmac
 import math
 import re
-import secrets as randomness
 import sqlite3
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from shuffledp.core.errors import WireError
 from shuffledp.core.version import __version__
 from shuffledp.live.clock import Watch
-from shuffledp.live.disk import hold, make_private, read_private, write_whole
+from shuffledp.live.disk import hold, make_private
 from shuffledp.live.serve.http import CORS, bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.intake import Intake
 from shuffledp.live.serve.journal import Health, Journal, measure_uptime
+from shuffledp.live.serve.metrics import (
+    bind_place,
+    keep_token,
+    make_metrics_app,
+    write_counts,
+    write_health,
+)
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import ReportPool
 from shuffledp.live.store import AwayError, DamageError
@@ -32,6 +37,9 @@ from shuffledp.live.wire.batch import verify_fetch
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
 
 if TYPE_CHECKING:
+    import socket
+    from pathlib import Path
+
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -393,37 +401,32 @@ class ShufflerServer:
     async def _metrics(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
 
-        now = self.clock()
-        windows = await self.intake.run(lambda: self.shuffler.status(now, operator=True))
-        return PlainTextResponse(self._write_metrics(windows, now))
+        return PlainTextResponse(await self.write_metrics())
 
-    def _write_metrics(self, windows: list[dict[str, Any]], now: float) -> str:
+    async def write_metrics(self) -> str:
+        """Everything a monitoring system wants to know, in its lines."""
+        now = self.clock()
         lines = [f"shuffledp_reports_accepted_total {self.shuffler.accepted}"]
-        for name, counts in (
-            ("reports_rejected", self.shuffler.refused),
-            ("requests_refused", self._requests),
-        ):
-            lines += [
-                f'shuffledp_{name}_total{{reason="{reason}"}} {number}'
-                for reason, number in sorted(counts.items())
-            ]
-        states = Counter(each["state"] for each in windows)
-        lines += [
-            f'shuffledp_windows{{state="{state}"}} {number}'
-            for state, number in sorted(states.items())
-        ]
-        waiting = [each["window"] for each in windows if each["state"] == "written"]
-        closes = self.shuffler.collection.windows.closes
-        age = max((now - closes(window) for window in waiting), default=0.0)
-        lines.append(f"shuffledp_oldest_batch_seconds {max(0.0, age):.0f}")
-        lines.append(f"shuffledp_failing {int(self.health.sentence is not None)}")
-        lines += [
-            f'shuffledp_failures_total{{kind="{kind}"}} {number}'
-            for kind, number in sorted(self.health.failures.items())
-        ]
+        lines += write_counts("reports_rejected_total", "reason", self.shuffler.refused)
+        lines += write_counts("requests_refused_total", "reason", self._requests)
+        try:
+            windows = await self.intake.run(lambda: self.shuffler.status(now, operator=True))
+        except Exception as error:  # a sick store is when metrics are needed most
+            self._notice(error)
+        else:
+            lines += self._write_windows(windows, now)
+        lines += write_health(self.health)
         seen = -1.0 if self._analyzer_seen is None else now - self._analyzer_seen
         lines.append(f"shuffledp_analyzer_last_contact_seconds {seen:.0f}")
         return "\n".join(lines) + "\n"
+
+    def _write_windows(self, windows: list[dict[str, Any]], now: float) -> list[str]:
+        states = Counter(each["state"] for each in windows)
+        waiting = [each["window"] for each in windows if each["state"] == "written"]
+        closes = self.shuffler.collection.windows.closes
+        age = max((now - closes(window) for window in waiting), default=0.0)
+        oldest = f"shuffledp_oldest_batch_seconds {max(0.0, age):.0f}"
+        return [*write_counts("windows", "state", states), oldest]
 
     async def _close(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -477,13 +480,18 @@ def run_shuffler(
     host: str,
     port: int,
     workers: int | None = None,
+    metrics: str | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until a signal comes; then answer what was taken, and end. `ready` is called once it listens."""
+    """Serve until a signal comes; then answer what was taken, and end. `ready` is called once it listens.
+
+    `metrics` is the address at which a monitoring system may ask, with the token in `shuffler/metrics-token`.
+    """
     journal = Journal("shuffler")
-    with hold(make_private(home.desk), "shuffler"), bind(host, port) as place:
+    with hold(make_private(home.desk), "shuffler"), bind(host, port) as place, ExitStack() as more:
         shuffler = _open(home, journal)
-        token = _keep_token(home.shuffler / "admin-token", journal)
+        token = keep_token(home.shuffler / "admin-token", journal)
+        asked = None if metrics is None else more.enter_context(bind_place(metrics))
         home.socket.unlink(missing_ok=True)
         pool = ReportPool(shuffler.collection, dict(shuffler.secrets.outer), workers)
 
@@ -494,7 +502,14 @@ def run_shuffler(
             )
             journal.note("start", version=__version__, collection=shuffler.collection.id.hex())
             ready()
-            await listen((server.public(), place), (server.admin(), home.socket))
+            apps: list[tuple[Starlette, socket.socket | Path]] = [
+                (server.public(), place),
+                (server.admin(), home.socket),
+            ]
+            if asked is not None:
+                reader = keep_token(home.shuffler / "metrics-token", journal)
+                apps.append((make_metrics_app(reader, server.write_metrics), asked))
+            await listen(*apps)
 
         try:
             run_loop(serve())
@@ -510,15 +525,3 @@ def _open(home: Home, journal: Journal) -> Shuffler:
     except (sqlite3.OperationalError, AwayError) as error:
         journal.note("failing", kind="store", reason=str(error))
         return home.open_shuffler(cast("Store", AwayStore(str(error))))
-
-
-def _keep_token(path: Path, journal: Journal) -> str:
-    """The operator's token: the one that is there, so that a scraper can keep it, or a new one."""
-    if path.exists():
-        return read_private(path).decode().strip()
-    token = randomness.token_hex(16)
-    try:
-        write_whole(path, [token.encode()])
-    except OSError as error:
-        journal.note("failing", kind="store", reason=f"{path.name} cannot be written: {error}")
-    return token
