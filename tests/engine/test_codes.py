@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import shuffledp as sdp
 from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals, UnsupportedError
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import PLACE_BITS
@@ -557,3 +558,19 @@ def test_no_hint_leaves_out_what_was_only_written_in_another_way(domain, values,
     with pytest.raises(DataError) as refused:
         code(domain, values)
     assert str(refused.value).endswith(said)
+
+
+@pytest.mark.parametrize("policy", ["drop", "clamp,drop", "unknown=drop"])
+@pytest.mark.parametrize("task", ["mean", "quantiles", "histogram", "std"])
+def test_no_policy_leaves_out_fractions(policy, task):
+    """Whole degrees are a tenth of all temperatures: to keep these alone would bias every answer."""
+    degrees = [f"{each / 10:g}" for each in range(300)] + ["x"] * 5
+    asked = {"epsilon": 1.0, "model": "central", "on_invalid": policy, "rng": sdp.SeededWords(1)}
+    with pytest.raises(
+        sdp.DataError, match=r"'0\.1' .*is not an integer .* leaves out no fractions"
+    ):
+        sdp.ask(degrees, task, lower=0, upper=30, **asked)
+    if task != "histogram":
+        assert sdp.ask(degrees, task, lower=0.0, upper=30.0, **asked).n == 300
+    whole = [each for each in degrees if "." not in each]
+    assert sdp.ask(whole, task, lower=0, upper=30, **asked).n == len(whole) - 5

@@ -96,6 +96,53 @@ def test_pictures_have_dates(people, tmp_path):
     assert "2012-0" in drawn
 
 
+def test_surveys_read_and_write_dates(people):
+    edges = ["2012-01-01", "2012-07-01", "2013-01-01"]
+    asked = {
+        "mean": {"task": "mean", **YEAR},
+        "median": {"task": "median", **YEAR},
+        "halves": {"task": "bins", "edges": edges},
+        "cdf": {"task": "cdf", "at": ["2012-06-30", "2012-12-31"], **YEAR},
+    }
+    questions = {name: {"column": "day", **each} for name, each in asked.items()}
+    survey = sdp.Survey.read({"epsilon": 60.0, "delta": 1e-6, "questions": questions})
+    data = sdp.Files(people) if isinstance(people, str) else people
+    answer = sdp.ask(data, survey, rng=sdp.SeededWords(1))
+    wanted = sorted(DAYS)
+    (mean,) = answer["mean"].to_dict()["estimate"]
+    assert abs(date.fromisoformat(mean["value"]) - wanted[450]).days < 15
+    (median,) = answer["median"].to_dict()["estimate"]
+    assert abs(date.fromisoformat(median["value"]) - wanted[450]).days < 15
+    assert "2012-07-01 to 2013-01-01" in str(answer)
+    assert [row.label for row in answer["cdf"].picture.rows] == ["<= 2012-06-30", "<= 2012-12-31"]
+    assert f"{answer['cdf'].picture.curve.ends[1]}" == "2012-12-31"
+    assert "The intervals are about these 900 people" in str(answer)
+
+
+def test_days_by_group_are_dates(tmp_path):
+    table = {"day": ["2012-01-01", "2012-01-02"] * 300, "way": ["car", "bus", "bus"] * 200}
+    asked = {"by": "way", "groups": ["car", "bus"], "lower": "2012-01-01", "upper": "2012-01-02"}
+    answer = sdp.ask(table, "histogram", column="day", **asked, **PROMISE)
+    labels = [row.label for row in answer.picture.rows]
+    assert labels == [f"{way}, 2012-01-0{day}" for way in ("car", "bus") for day in (1, 2)]
+
+
+def test_curves_have_dates_below(people, tmp_path):
+    points = {"at": ["2012-03-31", "2012-06-30", "2012-09-30"]}
+    answer = ask(people, "cdf", **YEAR, **points)
+    assert f"{answer.picture.curve.ends[0]}" == "2012-01-01"
+    drawn = answer.plot(tmp_path / "a.svg").read_text()
+    assert "The median is between 2012-" in drawn
+
+
+def test_hints_about_moments():
+    moments = ["2012-01-01 10:00:00"] * 100
+    with pytest.raises(sdp.DataError, match="it has a time of day: `bins` counts moments"):
+        sdp.ask(moments, "histogram", categories=["2012-01-01", "2012-01-02"], **PROMISE)
+    with pytest.raises(sdp.DataError, match="it is a date: ends may be dates"):
+        sdp.ask(moments, "mean", lower=0, upper=10, **PROMISE)
+
+
 def test_ends_of_two_kinds_are_refused():
     with pytest.raises(sdp.UnsupportedError, match="must be all dates"):
         sdp.ask(["2012-01-01"] * 9, "mean", **PROMISE, lower="2012-01-01", upper=20000)

@@ -109,14 +109,20 @@ def _make_plain(value: str | float) -> str | float | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_dates(picture: Picture, unit: str) -> Picture:
-    """The same picture, with dates for the numbers of days or seconds since 1970-01-01 that the values are.
+def write_dates(picture: Picture, unit: str, *, values: bool = True) -> Picture:
+    """The same picture, with dates for numbers of days or seconds since 1970-01-01: the points of a curve, and values.
 
     >>> shown = Picture(rows=(Number("mean", 15890.4, 2.0, 15886.0, 15894.0),), level=0.95)
     >>> format_rows(list(write_dates(shown, "days").rows))
     [['mean', '2013-07-04', '2.0', '2013-06-30 .. 2013-07-08']]
     """
     make = MOMENTS[unit]
+    if picture.curve is not None:
+        first, last = map(make, picture.curve.ends)
+        dated = Curve(points=tuple(map(make, picture.curve.points)), ends=(first, last))
+        picture = replace(picture, curve=dated)
+    if not values:
+        return picture
     rows = tuple(
         row._replace(value=make(row.value), low=make(row.low), high=make(row.high))
         for row in picture.rows

@@ -41,6 +41,7 @@ from shuffledp.core.domain import (
 )
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
 from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import read_moment
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.engine.values import (
     BEYOND,
@@ -331,6 +332,7 @@ class Coder:
 
     def refuse(self, array: Any, faults: Faults) -> None:
         """Raise `PositionError` for the first of these faults that the policy does not allow."""
+        self._refuse_fractions(array, faults)
         refused = self.on_invalid.choose(faults, Action.ERROR)
         if not refused.any():
             return
@@ -342,6 +344,16 @@ class Coder:
         misread = fault == UNKNOWN and (meant or _is_fraction(value, self.domain))
         advice = "" if misread else _advise(fault, self.domain, self.on_invalid)
         raise PositionError(value, position, said + meant + advice)
+
+    def _refuse_fractions(self, array: Any, faults: Faults) -> None:
+        """Refuse fractions among declared integers, which the policy would leave out: that is a part of the range."""
+        if not isinstance(self.domain, Integers) or self.on_invalid.unknown is Action.ERROR:
+            return
+        for position in np.flatnonzero(faults == UNKNOWN).tolist():
+            value = array[position].as_py()
+            if _is_fraction(value, self.domain):
+                said = _complain(UNKNOWN, self.domain)
+                raise PositionError(value, position, f"{said}; on_invalid leaves out no fractions")
 
 
 def _is_fraction(value: object, domain: Domain) -> bool:
@@ -368,8 +380,13 @@ def _suspect(value: object, domain: Domain) -> str:
         return ""
     if isinstance(domain, Bits):
         return " (true_value says which one is yes)"
+    found = read_moment(value.strip())
     if isinstance(domain, Categories):
-        return ""
+        timed = found is not None and found[1] == "seconds"
+        dates = timed and any(read_moment(name) is not None for name in _list_names(domain))
+        return " (it has a time of day: `bins` counts moments between `edges`)" if dates else ""
+    if found is not None:
+        return " (it is a date: ends may be dates, such as 2024-12-31)"
     known = (
         (_DECIMAL, " (decimals take a point; `decimal` declares commas)"),
         (_DATE, " (dates are written 2024-12-31)"),

@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shuffledp.core.cells import Bins
 from shuffledp.core.display import (
+    MOMENTS,
     Moment,
     Number,
     Picture,
@@ -18,6 +21,7 @@ from shuffledp.core.display import (
     shorten_label,
     write_dates,
 )
+from shuffledp.core.domain import Integers
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import Mechanism
@@ -25,7 +29,7 @@ from shuffledp.core.notebook import as_html, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Declared
+from shuffledp.core.task import Declared, Task
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
 from shuffledp.engine.chunks import Engine
@@ -33,7 +37,8 @@ from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.output import write_result
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.tasks import show_answer, task_named
+from shuffledp.tasks import Cdf, show_answer, task_named
+from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
@@ -42,6 +47,7 @@ __all__ = [
     "SEEDED",
     "TRUST",
     "Answer",
+    "date_labels",
     "describe_invalid",
     "describe_shuffles",
     "expose",
@@ -49,6 +55,7 @@ __all__ = [
     "tell_dropped",
     "tell_filter",
     "tell_moments",
+    "tell_people",
     "tell_recoded",
     "tell_shuffles",
     "tell_weaker",
@@ -178,14 +185,14 @@ class Answer:
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
         shown = show_answer(self.task, self.estimate, self.level)
-        if self.moments is None or not task_named(self.task).dated:
+        if self.moments is None:
             return shown
-        return write_dates(shown, self.moments)
+        return write_dates(shown, self.moments, values=task_named(self.task).dated)
 
     @property
     def told(self) -> tuple[str, ...]:
         """What the task remarks about this estimate."""
-        about = f"The interval is about these {self.n:,} people: it covers the noise, and no sampling error."
+        about = tell_people(self.n)
         if self.population:
             about = self._tell_population()
         return (about, *task_named(self.task).tell(self.estimate))
@@ -506,6 +513,46 @@ def expose(
     exposed = None if where is None else where.expose()
     own = () if declared is None else declared.not_private
     return (*seeded, *own, *([] if exposed is None else [exposed]))
+
+
+def tell_people(n: int, *, several: bool = False) -> str:
+    """Whom intervals are about.
+
+    >>> tell_people(3000)
+    'The interval is about these 3,000 people: it covers the noise, and no sampling error.'
+    """
+    said = "The intervals are" if several else "The interval is"
+    covers = "they cover" if several else "it covers"
+    return f"{said} about these {n:,} people: {covers} the noise, and no sampling error."
+
+
+def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimate:
+    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf; by group, too.
+
+    >>> from shuffledp import Integers
+    >>> from shuffledp.core.estimate import NormalError
+    >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
+    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), labels=("15889", "15890"))
+    >>> date_labels(counted, days, "days").labels
+    ('2013-07-03', '2013-07-04')
+    """
+    if unit is None or estimate.labels is None:
+        return estimate
+    write, domain, bins = MOMENTS[unit], question.domain, question.bins
+    groups: tuple[str, ...] = ("",)
+    if isinstance(question, Grouped):
+        bins, (domain, named) = question.asked.bins, question.domain.parts
+        groups = tuple(f"{group}, " for group in named.labels)
+    if isinstance(domain, Bins):
+        own = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
+    elif bins and isinstance(domain, Integers):
+        own = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
+    elif isinstance(question, Cdf):
+        own = [f"<= {write(point)}" for point in question.at or ()]
+    else:
+        return estimate
+    labels = tuple(group + each for group in groups for each in own)
+    return replace(estimate, labels=labels) if len(labels) == len(estimate.labels) else estimate
 
 
 def tell_moments(moments: str | None) -> list[str]:

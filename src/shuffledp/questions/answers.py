@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.accounting.explain import explain
-from shuffledp.core.display import Number, Picture, as_text, shorten_label
+from shuffledp.core.display import Number, Picture, as_text, shorten_label, write_dates
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
@@ -22,9 +22,10 @@ from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.questions.answer import (
     describe_shuffles,
     list_warnings,
+    tell_people,
     tell_shuffles,
 )
-from shuffledp.tasks import show_answer
+from shuffledp.tasks import show_answer, task_named
 
 if TYPE_CHECKING:
     from shuffledp.engine.filters import Filter
@@ -54,6 +55,8 @@ class QuestionAnswer:
     estimate: Estimate
     level: float = 0.95
     notes: tuple[str, ...] = ()
+    moments: str | None = None
+    """Dates count as these, days or seconds since 1970-01-01; None: there are none."""
 
     @classmethod
     def of(
@@ -73,7 +76,10 @@ class QuestionAnswer:
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        return show_answer(self.kind, self.estimate, self.level)
+        shown = show_answer(self.kind, self.estimate, self.level)
+        if self.moments is None:
+            return shown
+        return write_dates(shown, self.moments, values=task_named(self.kind).dated)
 
     @property
     def title(self) -> str:
@@ -165,6 +171,10 @@ class SurveyAnswer:
     def _told(self) -> tuple[str, ...]:
         return tell_shuffles(self.shuffles, self.guarantee_of_sum)
 
+    @property
+    def _about(self) -> str:
+        return tell_people(self.n, several=True)
+
     def __getitem__(self, name: str) -> QuestionAnswer:
         for answer in self.answers:
             if answer.name == name:
@@ -211,7 +221,7 @@ class SurveyAnswer:
         said = [self.title]
         for answer in self.answers:
             said += ["", answer.title, as_text(answer.picture), *answer.notes]
-        promised = (f"{self.guarantee}.", *self._told)
+        promised = (self._about, f"{self.guarantee}.", *self._told)
         return "\n".join([*said, "", *(f"{text}." for text in self.warnings), *promised])
 
     def _repr_html_(self) -> str:
@@ -221,7 +231,7 @@ class SurveyAnswer:
             stack(draw_distribution(answer.picture), answer._repr_html_())
             for answer in self.answers
         )
-        told = map(say, (self._spent, *self._told))
+        told = map(say, (self._about, self._spent, *self._told))
         return stack(say(self.title, bold=True), *warnings, *drawn, *told)
 
     @property
@@ -239,6 +249,7 @@ class SurveyAnswer:
             parts.append(draw_distribution(answer.picture))
             parts.append(as_html(answer.picture))
             parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
+        parts.append(f"<p>{html.escape(self._about)}</p>")
         parts.append(f"<h2>The promise</h2><p>{html.escape(self._spent)}</p>")
         parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
         return "".join(parts)

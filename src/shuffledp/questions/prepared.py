@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,6 @@ import numpy as np
 
 from shuffledp import protocols
 from shuffledp.core.arrays import Bools, Counts
-from shuffledp.core.cells import Bins
-from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
@@ -40,6 +37,7 @@ from shuffledp.planner.choice import choose, curator_error
 from shuffledp.questions.answer import (
     TRUST,
     Answer,
+    date_labels,
     describe_invalid,
     expose,
     tell_filter,
@@ -51,7 +49,6 @@ from shuffledp.questions.question import Question
 from shuffledp.questions.survey import Survey, use_grid
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, spread_groups
-from shuffledp.tasks.numbers import Cdf
 
 if TYPE_CHECKING:
     from shuffledp.engine.messages import Randomized
@@ -207,7 +204,8 @@ class Prepared:
             name = part.question.name
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
-            answers.append(QuestionAnswer.of(part.read(name), part.shuffled, ran.estimate, level))
+            found = QuestionAnswer.of(part.read(name), part.shuffled, ran.estimate, level)
+            answers.append(replace(found, moments=part.column.moments))
         assert isinstance(self.protocol, ShuffleProtocol)
         return SurveyAnswer(
             name=self.survey.title,
@@ -296,7 +294,7 @@ class Prepared:
         self._check_people(int(counts.sum()))
         words = SecureWords() if self.rng is None else self.rng
         estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
-        return _Ran(estimate=part.task.convert(estimate), n=int(counts.sum()))
+        return _Ran(estimate=_read_estimate(part, estimate), n=int(counts.sum()))
 
     def _run_sample(self, part: Part, taken: Bools) -> _Ran:
         """Estimate from the answers of some of the people what all of them would have said."""
@@ -313,9 +311,8 @@ class Prepared:
             rng=self.rng,
         )
         estimate = scale_up(found.estimate, part.shuffled, int(taken.sum()), self.people)
-        if isinstance(part.task, Grouped):
-            return _Ran(estimate=part.task.convert(estimate), n=found.n)
-        return _Ran(estimate=estimate, n=found.n, invalid=found.invalid)
+        invalid = None if isinstance(part.task, Grouped) else found.invalid
+        return _Ran(estimate=_read_estimate(part, estimate), n=found.n, invalid=invalid)
 
     def _make_job(self, part: Part, report: Report | None) -> Job:
         """What the devices of one question read."""
@@ -564,7 +561,7 @@ def _prepare_several(
     from shuffledp.questions.plans import make_plan
 
     first = survey.questions[0]
-    column = columns[first.column]
+    column = first.measure(columns[first.column])
     declared = survey.declare(columns)
     people = column.rows
     if people is None:
@@ -585,7 +582,7 @@ def _prepare_several(
                 question=question,
                 task=task,
                 protocol=protocol,
-                column=columns[question.column],
+                column=question.measure(columns[question.column]),
                 grouping=None if question.by is None else columns[question.by],
                 policy=survey.find_policy(question, task),
                 early=early.get(question.name),
@@ -615,7 +612,7 @@ def _read_early(
     early: dict[str, Future[Headcount | Counts | None]] = {}
     for question, task in zip(survey.questions, tasks, strict=True):
         policy = survey.find_policy(question, task)
-        column = columns[question.column]
+        column = question.measure(columns[question.column])
         if task.domain.size > _FEW_CODES:
             continue
         if not isinstance(task, Grouped):
@@ -656,27 +653,8 @@ def _tell_mechanism(survey: Survey, made: ShuffleProtocol | Mechanism) -> Iterat
 
 def _read_estimate(part: Part, estimate: Estimate) -> Estimate:
     """The answer to the question, from that of its protocol."""
-    if isinstance(part.task, Grouped):
-        return part.task.convert(estimate)
-    if part.column.moments is None:
-        return estimate
-    return _date_labels(estimate, part.task, part.column.moments)
-
-
-def _date_labels(estimate: Estimate, question: Task, unit: str) -> Estimate:
-    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf."""
-    write, domain = MOMENTS[unit], question.domain
-    if isinstance(domain, Bins):
-        named = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
-    elif question.bins and isinstance(domain, Integers):
-        named = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
-    elif isinstance(question, Cdf):
-        named = [f"<= {write(point)}" for point in question.at or ()]
-    else:
-        return estimate
-    if estimate.labels is None or len(named) != len(estimate.labels):
-        return estimate
-    return replace(estimate, labels=tuple(named))
+    found = part.task.convert(estimate) if isinstance(part.task, Grouped) else estimate
+    return date_labels(found, part.task, part.column.moments)
 
 
 def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:

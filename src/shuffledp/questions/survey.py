@@ -267,6 +267,7 @@ class Survey:
         for question in self.questions:
             with self.locate(question):
                 column = columns.get(question.column)
+                column = None if column is None else question.measure(column)
                 declared[question.name] = question.kind.declare(question.options, column)
         return declared
 

@@ -272,6 +272,7 @@ def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, A
 def _draw_curve(steps: Steps, words: _Words) -> Figure:
     """A distribution function in its band, and below it what is left open for the quartiles."""
     figure, axes = _make_frame(words, margin=0.75, tall=3.6)
+    write_dates_below(axes, steps.ends[0])
     low, high = steps.band()
     corners = [*high, *reversed(low)]
     axes.fill(*zip(*corners, strict=True), color=words.colour, alpha=_BAND, lw=0)
@@ -282,8 +283,7 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
         axes.plot([first, last], [share, share], color=INK, lw=1.6, marker="|", markersize=8)
         _write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends)  # fmt: skip
     room = steps.ends[1] - steps.ends[0]
-    axes.set_xlim(steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room)
-    axes.set_ylim(-0.02, 1.03)
+    axes.axis((steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room, -0.02, 1.03))
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
     axes.grid(axis="y", color=FAINT, lw=0.8)
     axes.set_ylabel("people at or below", fontsize=9, color=INK)
