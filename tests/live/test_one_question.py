@@ -13,7 +13,7 @@ from live.wire.vectors import survey_of_one
 from shuffledp import protocols
 from shuffledp.accounting import amplify
 from shuffledp.live.analyzer import _answer, count_messages
-from shuffledp.live.design import Settings, _foresee_error, choose_protocols, parse_survey
+from shuffledp.live.design import Settings, choose_protocols, foresee_error, parse_survey
 from shuffledp.live.wire import document
 from shuffledp.live.wire.document import Collection, Pledge, compute_guarantee
 from shuffledp.live.wire.question import Question
@@ -121,10 +121,10 @@ def test_the_more_accurate_way_is_taken(tmp_path):
     design = choose_protocols(asked, epsilon=1.0, delta=1e-8, settings=settings)
     assert design.pledge.one_question
     assert design.pledge.local_epsilon == 3.0
-    assert _foresee_error(design, 20_000) * math.sqrt(20_000) == pytest.approx(1.2573, abs=1e-3)
+    assert foresee_error(design, 20_000) * math.sqrt(20_000) == pytest.approx(1.2573, abs=1e-3)
     every = replace(settings, one_question=False)
     together = choose_protocols(asked, epsilon=1.0, delta=1e-8, settings=every)
-    assert _foresee_error(together, 20_000) * math.sqrt(20_000) == pytest.approx(1.9793, abs=1e-3)
+    assert foresee_error(together, 20_000) * math.sqrt(20_000) == pytest.approx(1.9793, abs=1e-3)
     heavy = (replace(asked[0], weight=2.0), *asked[1:2])
     design = choose_protocols(heavy, epsilon=1.0, delta=1e-8, settings=settings)
     assert not design.pledge.one_question

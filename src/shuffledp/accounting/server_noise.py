@@ -44,6 +44,7 @@ __all__ = ["AmongDummies", "Moved", "bound_delta", "calibrate_noise"]
 _BITS = 320  # of fractions that are rounded up
 _EDGES = 0.1  # of delta, for the ends, where the rest is for the sum of losses
 _CLOSE = 5e-3
+_FEW = 8  # moves
 _BELOW = 1 - 1e-12  # so that what is rounded up again is not too much
 _LARGEST = 30.0  # epsilons beyond are as good as this one
 
@@ -208,18 +209,21 @@ def calibrate_noise(
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
     whole("times", times, at_least=1)
-    for part in parts:
-        if part.floor <= epsilon:
-            raise UnsupportedError(
-                f"a local epsilon of {part.floor:.6g} keeps epsilon={epsilon!r} without any dummies"
-            )
+    floors = times * math.fsum(part.floor for part in parts)
+    if floors <= epsilon:
+        raise UnsupportedError(
+            f"a local epsilon of {floors:.6g} keeps epsilon={epsilon!r} without any dummies"
+        )
     plain = _scale_noise(parts, epsilon, delta / (times * len(parts)), times, 1.0)
-    if times * sum(part.moves for part in parts) <= 3:
-        return plain  # the largest loss is likely: nothing is gained
+    if times * sum(part.moves for part in parts) <= _FEW:
+        return plain  # the largest loss is likely: hardly anything is gained
     share = delta * _EDGES / (times * len(parts))
 
     def fits(factor: float) -> tuple[CutLaplace, ...] | None:
-        tried = _scale_noise(parts, epsilon, share, times, factor)
+        try:
+            tried = _scale_noise(parts, epsilon, share, times, factor)
+        except UnsupportedError:  # the floor of a question is less than that
+            return None
         found = bound_delta(parts, tried, epsilon=epsilon, near=delta, times=times)
         return tried if found <= delta else None
 
@@ -252,7 +256,9 @@ def _find_law(part: Moved, epsilon: Fraction, edge: float) -> CutLaplace:
     growth = exp_lower(min(epsilon, Fraction(_LARGEST)))
     left = part.p - growth * part.q
     if left <= 0:
-        raise UnsupportedError("the floor alone keeps the promise")
+        raise UnsupportedError(
+            f"a local epsilon of {part.floor:.6g} keeps the {float(epsilon):.3g} of a question without any dummies"
+        )
     if part.q:
         rate = log_lower((growth * part.p - part.q) / left) / part.moves * _BELOW
     else:

@@ -24,9 +24,11 @@ from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
+from shuffledp.live.servers import describe_dummies, serve_questions
 from shuffledp.live.wire.document import (
     LARGEST_FLOOR,
     Collection,
+    Noise,
     Pledge,
     Windows,
     add_floors,
@@ -55,6 +57,7 @@ __all__ = [
     "choose_protocols",
     "create",
     "describe_trust",
+    "foresee_error",
     "generate_analyzer",
     "make_collection",
     "measure_influence",
@@ -65,6 +68,7 @@ __all__ = [
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 _CLOSE = 0.01
+_NO_FLOOR = "none"
 _LABEL_YES = ("no", "yes")
 
 
@@ -97,9 +101,12 @@ class Settings:
     min_batch: int | None = None
     """None: half of the people."""
     honest: float = HONEST
-    local_epsilon: float = LOCAL_EPSILON
+    local_epsilon: float | str = LOCAL_EPSILON
+    """The floor of a whole report; "none": there is none, and the messages are the answers."""
     trust_the_shuffler: bool = False
-    """Whether a floor above `LARGEST_FLOOR`, which is hardly one, is accepted."""
+    """Whether no floor, or one above `LARGEST_FLOOR`, which is hardly one, is accepted."""
+    noise: str | None = None
+    """Who adds the noise, "devices" or "servers"; None: whichever gives the smaller error."""
     start: int | None = None
     """Seconds since 1970; None: now."""
     seconds: int = 7 * 86_400
@@ -112,6 +119,29 @@ class Settings:
     """Whether a report answers one random question with the whole floor; None: if that is more accurate."""
     keys: int = 1
     """How many keys the shuffler has, each for an equal share of the windows."""
+
+    @property
+    def floor(self) -> float:
+        """The floor of a whole report, infinite if there is none."""
+        if self.local_epsilon == _NO_FLOOR:
+            return math.inf
+        if isinstance(self.local_epsilon, str):
+            raise ParameterError("local_epsilon", self.local_epsilon, 'must be a number, or "none"')
+        return positive("local_epsilon", self.local_epsilon)
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """Whose noise may be planned for."""
+        if self.noise is None:
+            return (Noise.DEVICES if math.isfinite(self.floor) else Noise.SERVERS,)
+        if self.noise not in [each.value for each in Noise]:
+            raise ParameterError("noise", self.noise, 'must be "devices" or "servers"')
+        chosen = Noise(self.noise)
+        if chosen is Noise.DEVICES and math.isinf(self.floor):
+            raise ParameterError(
+                "local_epsilon", self.local_epsilon, 'must be a number if noise = "devices"'
+            )
+        return (chosen,)
 
     @property
     def batch(self) -> int:
@@ -133,6 +163,17 @@ class SurveyFile:
         return choose_protocols(
             self.asked, epsilon=self.epsilon, delta=self.delta, settings=self.settings
         )
+
+    def choose_other(self, design: "Design") -> "Design":
+        """The best plan whose noise comes from servers if that of this one comes from devices, and the reverse.
+
+        `UnsupportedError` if there is none; with the same floor, unless there is none: then with the usual one.
+        """
+        other = Noise.DEVICES if design.served else Noise.SERVERS
+        settings = replace(self.settings, noise=other.value)
+        if other is Noise.DEVICES and math.isinf(settings.floor):
+            settings = replace(settings, local_epsilon=LOCAL_EPSILON)
+        return replace(self, settings=settings).choose_protocols()
 
 
 def read_survey(path: str | Path) -> SurveyFile:
@@ -224,11 +265,17 @@ class Design:
     questions: tuple[Question, ...]
     pledge: Pledge
     limited_by: str
-    """What keeps the answers from being more accurate: the floor, or the promise."""
+    """What keeps the answers from being more accurate: the floor, the promise, or the servers' noise."""
+
+    @property
+    def served(self) -> bool:
+        """Whether the servers add the noise."""
+        return self.pledge.noise is Noise.SERVERS
 
     def sample(self, people: int) -> int:
-        """How many of the people's reports answer a question."""
-        return max(1, people // len(self.questions)) if self.pledge.one_question else people
+        """How many of the people's reports answer a question, if that is known: among dummies it is not."""
+        sampled = self.pledge.one_question and not self.served
+        return max(1, people // len(self.questions)) if sampled else people
 
     def measure_report(self, *, tokens: bool) -> int:
         """Bytes of a report in an upload."""
@@ -248,7 +295,9 @@ class Design:
         If it has one random question, its answer counts for as many reports as there are questions. Infinite if one
         of them is about words: no bound is known for those.
         """
-        return len(self.questions) * max(map(measure_influence, self.questions))
+        each = max(map(measure_influence, self.questions))
+        # Where the servers add noise, that a report answers one question is part of the message's weight.
+        return each if self.served and self.pledge.one_question else len(self.questions) * each
 
     def describe_influence(self) -> str:
         """The same in a few words: of the questions with a bound, and which have none."""
@@ -257,9 +306,8 @@ class Design:
         others = ", ".join(name for name, influence in each.items() if math.isinf(influence))
         if not bounds:
             return f"By how many people one report can move {others} is not known"
-        known = (
-            f"One report can move an answer by up to {round_up(len(each) * max(bounds), 3)} people"
-        )
+        most = self.influence if not others else len(each) * max(bounds)
+        known = f"One report can move an answer by up to {round_up(most, 3)} people"
         return f"{known} ({others}: not known)" if others else known
 
 
@@ -281,11 +329,11 @@ def measure_influence(question: Question) -> float:
 def choose_protocols(
     asked: Sequence[DesignQuestion], *, epsilon: float, delta: float, settings: Settings
 ) -> Design:
-    """The most accurate protocols within the floor and the promise.
+    """The most accurate protocols within the floor and the promise, by the noise of devices or servers.
 
-    The floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
+    Of devices the floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
     """
-    floor = positive("local_epsilon", settings.local_epsilon)
+    floor = settings.floor
     batch = whole("min_batch", settings.batch, at_least=2)
     honest_users(batch, settings.honest)
     pledge = Pledge(
@@ -300,38 +348,76 @@ def choose_protocols(
     )
     # The floors of several reports add up. The document states the sum, and devices whose limit it exceeds ask first.
     if floor > LARGEST_FLOOR and not settings.trust_the_shuffler:
+        most, where = (
+            ("a number", "without") if math.isinf(floor) else (f"<= {LARGEST_FLOOR:g}", "above")
+        )
         raise ParameterError(
             "local_epsilon",
-            floor,
-            f"must be <= {LARGEST_FLOOR:g}: above, people keep nothing from a shuffler that conspires; if it is "
+            settings.local_epsilon,
+            f"must be {most}: {where}, people keep nothing from a shuffler that conspires; if it is "
             "trusted, say trust_the_shuffler (--trust-the-shuffler)",
         )
+    found, refused = [], []
+    for noise in settings.noises:
+        try:
+            found.append(_choose_best(asked, replace(pledge, noise=noise), settings))
+        except UnsupportedError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0] if len(refused) == 1 else UnsupportedError("; ".join(map(str, refused)))
+    return min(found, key=lambda each: foresee_error(each, settings.people))
+
+
+def _choose_best(asked: Sequence[DesignQuestion], pledge: Pledge, settings: Settings) -> Design:
+    """The most accurate plan with this noise: every question, or one random question for each report."""
+    plan = _plan_servers if pledge.noise is Noise.SERVERS else _plan_devices
     designs = []
     if settings.one_question is not True:
-        weights = sum(each.weight for each in asked)
-        chosen = [
-            _choose(each, floor * each.weight / weights * (1 - 1e-12), settings.people)
-            for each in asked
-        ]
-        designs.append(_fit(asked, chosen, pledge))
+        designs.append(plan(asked, pledge, settings.people))
     if settings.one_question or (settings.one_question is None and _may_sample(asked, settings)):
-        people = max(2, settings.people // len(asked))
-        chosen = [_choose(each, floor, people) for each in asked]
-        designs.append(_fit(asked, chosen, replace(pledge, one_question=True)))
-    best = min(designs, key=lambda each: _foresee_error(each, settings.people))
+        designs.append(plan(asked, replace(pledge, one_question=True), settings.people))
+    best = min(designs, key=lambda each: foresee_error(each, settings.people))
     for each in best.questions:
         check_sight(each.protocol, settings.people)
     return best
 
 
+def _plan_devices(asked: Sequence[DesignQuestion], pledge: Pledge, people: int) -> Design:
+    floor, weights = pledge.local_epsilon, sum(each.weight for each in asked)
+    if pledge.one_question:
+        crowd = max(2, people // len(asked))
+        chosen = [_choose(each, floor, crowd) for each in asked]
+    else:
+        chosen = [
+            _choose(each, floor * each.weight / weights * (1 - 1e-12), people) for each in asked
+        ]
+    return _fit(asked, chosen, pledge)
+
+
+def _plan_servers(asked: Sequence[DesignQuestion], pledge: Pledge, people: int) -> Design:
+    made = serve_questions(asked, pledge, people)
+    questions = tuple(
+        replace(_question(each, protocol), noise=describe_dummies(protocol))
+        for each, protocol in zip(asked, made, strict=True)
+    )
+    floor = add_floors(questions, one=pledge.one_question)
+    if math.isfinite(floor):
+        floor = min(pledge.local_epsilon, float(round_up(floor, 4)))
+    stated = replace(pledge, local_epsilon=floor)
+    compute_guarantee(questions, stated)  # refuses what no device could recompute
+    return Design(questions=questions, pledge=stated, limited_by="the servers' noise")
+
+
 def _may_sample(asked: Sequence[DesignQuestion], settings: Settings) -> bool:
     """Whether one random question of several is possible."""
+    if math.isinf(settings.floor):
+        return False  # the noise of all questions together is as small, and nobody is left out
     once = settings.reports_per_device == 1 or not settings.composed
     alike = len({each.weight for each in asked}) == 1  # everybody has the same chance to be asked
     return once and alike and len(asked) > 1 and all(each.kind in SAMPLED for each in asked)
 
 
-def _foresee_error(design: Design, people: int) -> float:
+def foresee_error(design: Design, people: int) -> float:
     """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed."""
     errors = []
     for each in design.questions:

@@ -54,6 +54,8 @@ __all__ = [
     "AmongMessages",
     "GridError",
     "OneBin",
+    "find_moved",
+    "find_noise",
     "make_server_noise",
 ]
 
@@ -396,7 +398,6 @@ def make_server_noise(
     steps: int | None = None,
     at: Sequence[float] | None = None,
     parts: int = 1,
-    word_bits: int = 64,
 ) -> ShuffleProtocol:
     """The protocol of a question whose noise comes from the servers; `epsilon` is the floor, if there is one.
 
@@ -405,15 +406,13 @@ def make_server_noise(
     ('1 7.46e-09', 1)
     """
     domain, tree = _find_domain(task, k, lower, upper, steps, at)
-    response = (
-        None if epsilon is None else KRR(k=domain.size, epsilon0=epsilon, word_bits=word_bits)
-    )
-    device = OneBin(domain=domain, response=response, word_bits=word_bits)
-    noise, paired = CutLaplace(rate=rate, most=most, word_bits=word_bits), domain.size == 2
+    response = None if epsilon is None else KRR(k=domain.size, epsilon0=epsilon)
+    device = OneBin(domain=domain, response=response)
+    noise, paired = CutLaplace(rate=rate, most=most), domain.size == 2
     own = AmongMessages(device=device, task=task, noise=noise, paired=paired, parts=parts)
     given: dict[str, Any] = {"task": task, "epsilon": epsilon, "k": k, "lower": lower}
     given |= {"upper": upper, "steps": steps, "at": None if at is None else list(at)}
-    given |= {"parts": parts, "word_bits": word_bits}
+    given |= {"parts": parts}
     known = {name: value for name, value in given.items() if value is not None}
     guarantee = _guarantee(noise, find_moved(device))
     common: dict[str, Any] = {
@@ -470,6 +469,17 @@ def _find_domain(
 def find_moved(device: OneBin, weight: float = 1.0) -> Moved:
     """What one report changes among the messages of this device."""
     return Moved(moves=1 if device.alphabet == 2 else 2, p=device.p, q=device.q, weight=weight)
+
+
+def find_noise(protocol: ShuffleProtocol) -> tuple[Moved, CutLaplace]:
+    """What one report changes in the bins of a protocol made here, and the law of what a server adds to each.
+
+    >>> find_noise(make_server_noise(task="count", rate=1.0, most=18))[0].moves
+    1
+    """
+    device, given = protocol.randomizer, protocol.parameters
+    assert isinstance(device, OneBin)  # as of all that are made here
+    return find_moved(device), CutLaplace(rate=given["rate"], most=given["most"])
 
 
 @lru_cache(maxsize=256)

@@ -20,6 +20,7 @@ from shuffledp.core.octets import OVERHEAD, report_bytes
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.hpke import SUITE
+from shuffledp.live.wire.noise import MOST_DUMMIES
 from shuffledp.live.wire.question import CHOICE_BITS, Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
 from shuffledp.live.wire.texts import Texts, read_texts
@@ -38,6 +39,7 @@ __all__ = [
     "add_floors",
     "compute_guarantee",
     "read_url",
+    "set_served_aside",
     "write_document",
 ]
 
@@ -50,6 +52,7 @@ MOST_ANSWERS = 366
 _MOST_QUESTIONS = 64
 _NO_FLOOR = "none"
 _LATEST = 2**40
+_LARGEST_EPSILON = 30.0  # of a promise that is computed
 
 
 class Noise(Enum):
@@ -337,7 +340,10 @@ def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
 
 
 def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarantee:
-    """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is."""
+    """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is.
+
+    Where the servers add the noise it is that of any batch, whoever is honest.
+    """
     protocols = tuple(each.protocol for each in questions)
     times = pledge.reports_per_device if pledge.composed else 1
     if times * len(questions) > MOST_ANSWERS:
@@ -352,7 +358,10 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
             raise UnsupportedError(
                 "several reports of one random question each are promised report by report, not composed"
             )
-        return _compute_one(protocols, 1 + words, honest, pledge.delta)
+        if pledge.noise is Noise.DEVICES:
+            return _compute_one(protocols, 1 + words, honest, pledge.delta)
+    if pledge.noise is Noise.SERVERS:
+        return _compute_served(protocols, words + 1, times, pledge)
     return _compute(protocols, words, times, honest, pledge.delta)
 
 
@@ -419,6 +428,55 @@ def _compute_one(
     curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in protocols]
     worst = max((each.best(spare) for each in curves), key=lambda found: found.epsilon)
     return replace(worst, delta=delta, honest=honest)
+
+
+@lru_cache(maxsize=256)
+def _compute_served(
+    protocols: tuple[ShuffleProtocol, ...], words: int, times: int, pledge: Pledge
+) -> Guarantee:
+    """The guarantee of either server's noise alone: the promised epsilon if it holds, or the smallest that does."""
+    from shuffledp.accounting.server_noise import bound_delta
+    from shuffledp.numerics.search import find_smallest
+    from shuffledp.protocols.server_noise import find_noise
+
+    found = [find_noise(each) for each in protocols]
+    left = set_served_aside(
+        sum(each.randomizer.domain.size for each in protocols), words * times, pledge
+    )
+
+    def excess(epsilon: float) -> float:
+        if pledge.one_question:
+            deltas = [
+                bound_delta([moved], [law], epsilon=epsilon, near=left) for moved, law in found
+            ]
+            return max(deltas) - left
+        parts, laws = [moved for moved, _ in found], [law for _, law in found]
+        return bound_delta(parts, laws, epsilon=epsilon, near=left, times=times) - left
+
+    epsilon: float | None = pledge.epsilon
+    if excess(pledge.epsilon) > 0:
+        epsilon = find_smallest(excess, guess=pledge.epsilon, largest=_LARGEST_EPSILON)
+    if epsilon is None:
+        raise UnsupportedError(f"the servers' noise keeps no promise with delta={pledge.delta}")
+    return Guarantee(
+        epsilon=epsilon,
+        delta=pledge.delta,
+        model=Model.SHUFFLE,
+        proof="the exact law of the messages that either server adds",
+    )
+
+
+def set_served_aside(bins: int, words: int, pledge: Pledge) -> float:
+    """What is left of delta for uniform words of one server, with two for each bin, and of one device."""
+    from shuffledp.accounting.generator import bound_generator
+
+    times = pledge.reports_per_device if pledge.composed else 1
+    added = bound_generator(1, 2 * bins * times, pledge.epsilon)
+    added += bound_generator(1, words, pledge.epsilon)
+    left = Fraction(pledge.delta) - added
+    if 2 * left < Fraction(pledge.delta):
+        raise UnsupportedError(f"delta={pledge.delta} is too small for the words of a server")
+    return float_below(left)
 
 
 def _set_generator_aside(
@@ -553,6 +611,19 @@ def _check_noise(found: Collection) -> None:
                 "document",
                 f"the question {each.name!r} has a law of the servers' noise if they add it, and only then",
             )
+        parts = len(found.questions) if found.pledge.one_question else 1
+        if servers and each.protocol.parameters["parts"] != parts:
+            raise WireError(
+                "document",
+                f"the question {each.name!r} must be one of {parts} that a report answers",
+            )
+    if (
+        servers
+        and sum(each.noise.mean_total for each in found.questions if each.noise) > MOST_DUMMIES
+    ):
+        raise WireError(
+            "document", f"a server would add more than {MOST_DUMMIES:,} messages to a window"
+        )
     if math.isinf(found.pledge.local_epsilon) and not servers:
         raise WireError("document", "without a floor the noise must come from the servers")
 

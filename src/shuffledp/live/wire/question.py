@@ -25,7 +25,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.core.task import Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
-from shuffledp.live.wire.noise import Dummies, read_dummies
+from shuffledp.live.wire.noise import Dummies, DummyKind, read_dummies
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
 from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
 from shuffledp.tasks import task_named
@@ -33,6 +33,7 @@ from shuffledp.tasks import task_named
 __all__ = [
     "BY_GROUP",
     "CHOICE_BITS",
+    "SERVED",
     "Question",
     "carry",
     "describe_law",
@@ -48,6 +49,9 @@ _MOST_LABELS = 10_000
 _MOST_GROUPS = 1_000
 _MOST_POINTS = 100  # of a list of parameters
 _PLACES = (1 << PLACE_BITS) + 1  # of a number
+SERVED = "server_noise"
+"""The protocol of questions whose noise comes from the servers."""
+_OF_NOISE = ("rate", "most")  # parameters that stand in the law of the noise
 
 
 def carry(protocol: ShuffleProtocol) -> MessageCode:
@@ -65,7 +69,7 @@ def carry(protocol: ShuffleProtocol) -> MessageCode:
         reason = "how many messages a device sends depends on its value, and whoever counts them learns of it"
     elif cost.messages_mean != cost.messages_max:
         reason = "devices send different numbers of messages, so reports would have different sizes"
-    elif not math.isfinite(device.epsilon0):
+    elif not math.isfinite(device.epsilon0) and protocol.name != SERVED:
         reason = "it has no local floor: whoever floods the collection or runs the shuffler would read the answers"
     elif cost.messages_max != 1 or protocol.offers.code is None:
         reason = "its messages have no bytes yet"
@@ -241,6 +245,9 @@ class Question:
         """What is left of privacy for this answer alone if the shuffler tells who sent what."""
         return self.protocol.randomizer.epsilon0
 
+    def _is_of_noise(self, parameter: str) -> bool:
+        return self.noise is not None and parameter in _OF_NOISE
+
     def to_dict(self) -> dict[str, Any]:
         """The question as it stands in the document."""
         return {
@@ -252,7 +259,7 @@ class Question:
             "parameters": {
                 name: _write_parameter(value)
                 for name, value in self.protocol.parameters.items()
-                if name != "task" and value is not None
+                if name != "task" and value is not None and not self._is_of_noise(name)
             },
             "law": describe_law(self.protocol.randomizer),
             **({} if self.range is None else {"range": _write_range(*self.range)}),
@@ -289,15 +296,15 @@ def _read_question(content: object, version: int) -> Question:
     name = found.name("name")
     text, task = found.text("text"), found.text("task", 40)
     labels = _read_labels(found.take("labels"))
-    protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"))
+    said = found.take("noise") if version >= 2 else None
+    noise = None if said is None else read_dummies(said)
+    protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"), noise)
     law = found.take("law")
     ends = _read_range(Fields("range", found.take("range"))) if task in BY_GROUP else None
-    asking = noise = None
+    asking = None
     if version >= 2:
         asking = read_asking(found.take("asked"), name, task, labels)
         asking = None if asking == Asking(kind=suggest_kind(task)) else asking
-        said = found.take("noise")
-        noise = None if said is None else read_dummies(said)
     found.finish()
     if law != describe_law(protocol.randomizer):
         raise WireError("document", f"the law of {name!r} is not that of its protocol here")
@@ -368,25 +375,57 @@ def _check_labels(
         raise WireError("document", f"the labels of {name!r} do not fit {domain}")
 
 
-def _read_protocol(name: str, task: str, parameters: object) -> ShuffleProtocol:
-    from shuffledp.protocols import make, spec
-
+def _read_protocol(
+    name: str, task: str, parameters: object, noise: Dummies | None
+) -> ShuffleProtocol:
     given = dict(_read_parameters(parameters))
     if "n" in given:
         raise WireError("document", "a protocol is given by its local parameters, without n")
+    if (name == SERVED) != (noise is not None):
+        raise WireError(
+            "document", f"{SERVED} is the protocol of noise of the servers, and only of it"
+        )
     try:
-        maker = spec(name).make_local
-        if maker is not None and "task" in maker.options:  # such as those of means and trees
-            given["task"] = task
-        protocol = make(name, **given)
+        protocol = (
+            _make_protocol(name, task, given) if noise is None else _serve(task, given, noise)
+        )
         carry(protocol)
     except (ShuffledpError, TypeError, OverflowError, MemoryError) as error:
         raise WireError("document", f"no protocol of this version: {error}") from error
     return protocol
 
 
+def _make_protocol(name: str, task: str, given: dict[str, Any]) -> ShuffleProtocol:
+    from shuffledp.protocols import make, spec
+
+    maker = spec(name).make_local
+    told = maker is not None and "task" in maker.options  # such as those of means and trees
+    return make(name, **given, **({"task": task} if told else {}))
+
+
+def _serve(task: str, given: dict[str, Any], noise: Dummies) -> ShuffleProtocol:
+    """The protocol whose bins get this noise of the servers."""
+    from shuffledp.protocols.server_noise import make_server_noise
+
+    bins = "histogram" if task in BY_GROUP else task
+    made = make_server_noise(task=bins, rate=noise.rate, most=noise.most, **given)
+    size = made.randomizer.domain.size
+    if noise.bins != size or (noise.kind is DummyKind.COUNT) != (size == 2):
+        raise DataError(
+            f"noise for {noise.bins} bins, as of a {noise.kind.value}, does not fit {size}"
+        )
+    return made
+
+
 _BOUNDS = {"k": _MOST_LABELS, "steps": 1 << 20, "word_bits": 64, "shape": 1 << 22}
-_BOUNDS |= {"bits": 64, "max_length": 64, "lengths": 64, "rows": 1 << 16, "buckets": 1 << 16}
+_BOUNDS |= {
+    "parts": 64,
+    "bits": 64,
+    "max_length": 64,
+    "lengths": 64,
+    "rows": 1 << 16,
+    "buckets": 1 << 16,
+}
 
 
 def _read_parameters(parameters: object) -> Mapping[str, Any]:

@@ -1,0 +1,178 @@
+"""Plans whose noise comes from the servers: which bins each question has, and the law of what is added to them.
+
+One message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers, whose number of points is the
+one with the smallest error (few people: few points). All questions of a report share the promise, a count half as much as
+bins; and the floor, if there is one. One random question for each report has all of both.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp.accounting.server_noise import Moved, calibrate_noise
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.cells import Cells
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.live.wire.document import Pledge, set_served_aside
+from shuffledp.live.wire.noise import MOST_DUMMIES, Dummies, DummyKind
+from shuffledp.live.wire.question import Question
+from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.protocols.server_noise import find_noise, make_server_noise
+
+if TYPE_CHECKING:
+    from shuffledp.live.design import DesignQuestion
+
+__all__ = ["add_noise", "describe_dummies", "serve_questions"]
+
+_POINTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
+_FEWEST_CELLS, _MOST_CELLS = 8, 1024
+_BELOW = 1 - 1e-12  # so that floors that are rounded up do not add up to more
+
+
+def serve_questions(
+    asked: Sequence["DesignQuestion"], pledge: Pledge, people: int
+) -> tuple[ShuffleProtocol, ...]:
+    """The protocol of each question, with the noise that keeps the promise, or `UnsupportedError`.
+
+    The floor is that of the pledge, infinite if there is none; so is whether a report answers one random question.
+    """
+    for each in asked:
+        _check(each)
+    one, floor = pledge.one_question, pledge.local_epsilon
+    weights = math.fsum(each.weight for each in asked)
+    floors: list[float | None] = [
+        None if math.isinf(floor) else floor if one else floor * each.weight / weights * _BELOW
+        for each in asked
+    ]
+    parts = len(asked) if one else 1
+    times = pledge.reports_per_device if pledge.composed else 1
+    # What each question may have of the promise, if all had two numbers that change: to choose grids by.
+    shares = [1.0 if one else each.weight / weights / times for each in asked]
+    given = [
+        _choose_bins(each, epsilon0, people, pledge.epsilon * share, pledge.delta * share, parts)
+        for each, epsilon0, share in zip(asked, floors, shares, strict=True)
+    ]
+    moved = [_move(own, each.weight) for each, own in zip(asked, given, strict=True)]
+    bins = sum(_make(own, _ANY).randomizer.domain.size for own in given)
+    left = set_served_aside(bins, (1 + 2 * len(asked)) * times, pledge)
+    if one:
+        laws = [calibrate_noise([each], epsilon=pledge.epsilon, delta=left)[0] for each in moved]
+    else:
+        laws = list(calibrate_noise(moved, epsilon=pledge.epsilon, delta=left, times=times))
+    made = tuple(_make(own, law) for own, law in zip(given, laws, strict=True))
+    total = sum(describe_dummies(each).mean_total for each in made)
+    if total > MOST_DUMMIES:
+        raise UnsupportedError(
+            f"each server would add {total:,} messages to a window, more than {MOST_DUMMIES:,}: ask for fewer "
+            'categories or cells, or write noise = "devices"'
+        )
+    return made
+
+
+_ANY = CutLaplace(rate=1.0, most=1)
+
+
+def _check(asked: "DesignQuestion") -> None:
+    if not asked.task.listed:
+        raise UnsupportedError(
+            f"question {asked.name!r}: words cannot have noise of the servers, since nobody can list their bins: "
+            'write noise = "devices"'
+        )
+    if asked.protocol is not None:
+        raise UnsupportedError(
+            f"question {asked.name!r}: protocol = {asked.protocol!r} is for noise of the devices; with that of the "
+            "servers a message is one bin"
+        )
+
+
+def _make(given: dict[str, Any], law: CutLaplace) -> ShuffleProtocol:
+    return make_server_noise(**given, rate=law.rate, most=law.most)
+
+
+def _move(given: dict[str, Any], weight: float) -> Moved:
+    found = find_noise(_make(given, _ANY))[0]
+    return Moved(moves=found.moves, p=found.p, q=found.q, weight=weight)
+
+
+def _choose_bins(
+    asked: "DesignQuestion",
+    epsilon0: float | None,
+    people: int,
+    epsilon: float,
+    delta: float,
+    parts: int,
+) -> dict[str, Any]:
+    """The parameters of the protocol without its noise."""
+    common = {"epsilon": epsilon0, "parts": parts}
+    arguments = asked.task.arguments()
+    if asked.task.yes_or_no:
+        return {"task": "count", **common}
+    if asked.task.adds:
+        ends = {"lower": float(arguments["lower"]), "upper": float(arguments["upper"])}
+        number = {"task": asked.kind, **ends, **common}
+        steps = min(
+            (points - 1 for points in _POINTS),
+            key=lambda steps: _foresee({**number, "steps": steps}, people, epsilon, delta),
+        )
+        return {**number, "steps": steps}
+    if Cells in asked.task.live:
+        if epsilon0 is not None:
+            raise UnsupportedError(
+                f"question {asked.name!r}: {asked.kind} with noise of the servers has no floor yet: write "
+                'local_epsilon = "none" and trust_the_shuffler = true, or noise = "devices"'
+            )
+        known = {name: arguments[name] for name in ("lower", "upper", "steps", "at")}
+        if isinstance(asked.task.domain, Cells):  # as fine as the noise allows
+            fitting = 2 ** round(math.log2(max(people / 4, 1)) * 2 / 3)
+            fewest = min(max(fitting, _FEWEST_CELLS), _MOST_CELLS)
+            known["steps"] = min(asked.task.domain.size, fewest)
+        return {
+            "task": asked.kind,
+            **{name: each for name, each in known.items() if each is not None},
+            **common,
+        }
+    return {"task": "histogram", "k": asked.task.domain.size, **common}
+
+
+def _foresee(given: dict[str, Any], people: int, epsilon: float, delta: float) -> float:
+    """The variance of a number on this grid, if answers are mixed; infinite where the floor alone keeps the promise."""
+    moved = _move(given, 1.0)
+    if moved.floor <= epsilon:
+        return math.inf
+    (law,) = calibrate_noise([moved], epsilon=epsilon, delta=delta)
+    made = _make(given, law)
+    size = made.randomizer.domain.size
+    counts = np.full(size, people // size, dtype=np.int64)
+    counts[0] += people - counts.sum()
+    return float(np.max(made.analyzer.variance(counts)))
+
+
+def describe_dummies(protocol: ShuffleProtocol) -> Dummies:
+    """The law of what each server adds to the bins of this protocol.
+
+    >>> describe_dummies(make_server_noise(task="count", rate=1.0, most=18)).kind.value
+    'count'
+    """
+    moved, law = find_noise(protocol)
+    kind = DummyKind.COUNT if moved.moves == 1 else DummyKind.BINS
+    bins = protocol.randomizer.domain.size
+    return Dummies(kind=kind, bins=bins, rate=law.rate, most=law.most)
+
+
+def add_noise(
+    questions: Sequence[Question], tallies: Sequence[Tally], reports: int, source: WordSource
+) -> tuple[Tally, ...]:
+    """The tallies with the analyzer's own noise, of so many reports: all that may leave it, or be stored.
+
+    `tallies` have the messages of people and the shuffler's dummies. Call it once for a window, for ever: two draws for
+    the same reports would tell more than either.
+    """
+    noisy = []
+    for question, tally in zip(questions, tallies, strict=True):
+        assert question.noise is not None  # as of all questions of such a collection
+        noisy.append(Tally(counts=question.noise.add(tally.counts, source), users=reports))
+    return tuple(noisy)

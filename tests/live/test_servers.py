@@ -1,0 +1,240 @@
+"""Plans with noise of the servers: bins, laws and floors; the document; and what comes out of simulated people."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
+from shuffledp.live.analyzer import _answer
+from shuffledp.live.design import Design, Settings, SurveyFile, foresee_error, parse_survey
+from shuffledp.live.servers import add_noise, describe_dummies
+from shuffledp.live.wire.document import Noise, compute_guarantee
+from shuffledp.live.wire.noise import DummyKind
+from shuffledp.live.wire.question import read_questions
+from shuffledp.numerics.intervals.counts import TwoBinomialsError
+
+FIVE = {"way": {"task": "histogram", "categories": ["a", "b", "c", "d", "e"]}}
+TWO = {
+    "way": {"task": "histogram", "categories": [str(each) for each in range(10)]},
+    "home": {"task": "count"},
+}
+ALL = {
+    **FIVE,
+    "home": {"task": "count"},
+    "age": {"task": "mean", "lower": 0, "upper": 120},
+    "gifts": {"task": "sum", "lower": 0, "upper": 10},
+    "half": {"task": "quantiles", "lower": 0, "upper": 30},
+    "by": {"task": "mean", "lower": 0, "upper": 10, "column": "age", "by": "way"},
+}
+TRUSTED = {"local_epsilon": "none", "trust_the_shuffler": True}
+
+
+def survey(questions: dict, *, delta: float = 1e-8, **collection: object) -> SurveyFile:
+    content = {"epsilon": 1.0, "delta": delta, "questions": questions, "collection": collection}
+    return parse_survey(content, Path("survey.toml"))
+
+
+def plan(questions: dict, **more: object) -> Design:
+    return survey(questions, **more).choose_protocols()
+
+
+@pytest.mark.parametrize("people", [30, 80, 1000, 100_000])
+def test_a_histogram_without_a_floor_errs_by_four_people_whoever_takes_part(people: int) -> None:
+    design = plan(FIVE, people=people, **TRUSTED)
+    (question,) = design.questions
+    assert design.pledge.noise is Noise.SERVERS
+    assert question.noise == describe_dummies(question.protocol)
+    assert (question.noise.kind, question.noise.bins) == (DummyKind.BINS, 5)
+    assert (question.noise.rate, question.noise.most) == (0.5, 36)
+    assert people * foresee_error(design, people) < 4.1
+
+
+def test_a_count_has_one_draw_and_half_the_error() -> None:
+    design = plan({"home": {"task": "count"}}, people=80, **TRUSTED)
+    assert design.questions[0].noise is not None
+    assert design.questions[0].noise.kind is DummyKind.COUNT
+    assert 80 * foresee_error(design, 80) < 2.0
+
+
+def test_a_floor_of_three_among_eighty() -> None:
+    design = plan(FIVE, people=80, delta=1e-6, noise="servers")
+    (question,) = design.questions
+    rare = np.array([40, 30, 10, 0, 0])
+    assert math.sqrt(question.protocol.analyzer.variance(rare)[-1]) < 5.2
+    assert design.pledge.local_epsilon == 3.0
+    assert question.epsilon0 <= 3.0
+
+
+def test_the_survey_of_the_tutorial_errs_by_a_tenth_of_before() -> None:
+    design = plan(TWO, people=3005, **TRUSTED)
+    way = design.questions[0]
+    counts = np.array([1036, 800, 400, 300, 200, 100, 80, 50, 30, 9])
+    assert way.protocol.offers.deal is not None
+    found = way.protocol.analyzer.estimate(way.protocol.offers.deal(counts, sdp.SeededWords(1)))
+    low, high = found.exact_interval(0.95)
+    assert (np.asarray(high) - np.asarray(low)).max() / 2 <= 20
+
+
+def test_questions_of_equal_weight_have_one_law_and_a_weight_moves_it() -> None:
+    way, home = plan(TWO, people=1000, **TRUSTED).questions
+    assert way.noise is not None
+    assert home.noise is not None
+    assert (way.noise.rate, way.noise.most) == (home.noise.rate, home.noise.most)
+    heavy = {**TWO, "way": {**TWO["way"], "weight": 3}}
+    way, home = plan(heavy, people=1000, **TRUSTED).questions
+    assert way.noise is not None
+    assert home.noise is not None
+    assert way.noise.rate == pytest.approx(3 * home.noise.rate)
+
+
+@pytest.mark.parametrize(("people", "points"), [(10, 2), (1000, 8), (100_000, 32)])
+def test_few_people_have_few_points(people: int, points: int) -> None:
+    design = plan({"age": ALL["age"]}, people=people, **TRUSTED)
+    assert design.questions[0].noise is not None
+    assert design.questions[0].noise.bins == points
+
+
+def test_a_mean_errs_little_more_than_a_curator() -> None:
+    design = plan({"age": ALL["age"]}, people=1000, **TRUSTED)
+    analyzer = design.questions[0].protocol.analyzer
+    step = 120 / 7
+    rounding = step / 2 / math.sqrt(1000)
+    central = 120 * math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1)) / 1000
+    error = math.sqrt(analyzer.variance(np.full(8, 125)))
+    assert error <= 3 * central + rounding
+
+
+@pytest.mark.parametrize("more", [TRUSTED, {"noise": "servers"}])
+def test_every_kind_of_question_keeps_the_promise_and_is_read_back(more: dict) -> None:
+    asked = dict(ALL)
+    if more is not TRUSTED:
+        del asked["half"]
+    design = plan(asked, people=2000, **more)
+    found = compute_guarantee(design.questions, design.pledge)
+    assert (found.epsilon, found.delta, found.honest) == (1.0, 1e-8, 1)
+    louder = replace(design.pledge, epsilon=0.98)
+    assert compute_guarantee(design.questions, louder).epsilon > 0.98
+    again = read_questions([each.to_dict() for each in design.questions], 2)
+    assert again == design.questions
+    assert [each.protocol.analyzer for each in again] == [
+        each.protocol.analyzer for each in design.questions
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"noise": None}, "only of it"),
+        ({"protocol": "krr"}, "only of it"),
+        ({"noise": {"kind": "bins", "bins": 4, "rate": "0.5", "most": 36}}, "does not fit 5"),
+        ({"parameters": {"k": 5, "parts": 1, "word_bits": 8}}, "no protocol of this version"),
+        ({"parameters": {"k": 5, "parts": 65}}, "at most 64"),
+    ],
+)
+def test_laws_that_do_not_fit_are_refused(change: dict, complaint: str) -> None:
+    (question,) = plan(FIVE, people=100, **TRUSTED).questions
+    with pytest.raises(WireError, match=complaint):
+        read_questions([{**question.to_dict(), **change}], 2)
+
+
+def test_windows_of_one_device_are_composed() -> None:
+    once = plan(FIVE, people=100, **TRUSTED)
+    often = plan(FIVE, people=100, windows=52, reports_per_device=52, **TRUSTED)
+    apart = plan(FIVE, people=100, windows=52, reports_per_device=52, composed=False, **TRUSTED)
+    laws = [design.questions[0].noise for design in (once, often, apart)]
+    assert laws[0] == laws[2]
+    assert laws[0] is not None
+    assert laws[1] is not None
+    assert laws[0].rate / 52 < laws[1].rate < laws[0].rate / 20
+    assert compute_guarantee(often.questions, often.pledge).epsilon == 1.0
+
+
+def test_one_random_question_has_the_whole_promise_and_the_whole_floor() -> None:
+    design = plan(TWO, people=3000, noise="servers", one_question=True)
+    assert [each.protocol.parameters["parts"] for each in design.questions] == [2, 2]
+    assert [each.epsilon0 for each in design.questions] == [3.0, 3.0]
+    assert compute_guarantee(design.questions, design.pledge).epsilon == 1.0
+    way = design.questions[0]
+    error = way.protocol.analyzer.estimate(way.protocol.analyzer.tally(_nothing(100))).error
+    assert isinstance(error, TwoBinomialsError)
+    assert error.p == pytest.approx(float(way.protocol.randomizer.p) / 2)
+
+
+def _nothing(users: int):
+    return sdp.core.shuffler.Shuffled(payload=np.zeros(0, dtype=np.int64), users=users)
+
+
+@pytest.mark.parametrize(
+    ("collection", "error", "complaint"),
+    [
+        ({"local_epsilon": "none"}, ParameterError, "must be a number: without,"),
+        ({"local_epsilon": "few"}, ParameterError, 'must be a number, or "none"'),
+        ({"noise": "people"}, ParameterError, 'noise=\'people\' must be "devices" or "servers"'),
+        ({**TRUSTED, "noise": "devices"}, ParameterError, 'must be a number if noise = "devices"'),
+        ({"noise": "servers", "local_epsilon": 0.9}, UnsupportedError, "without any dummies"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    collection: dict, error: type[Exception], complaint: str
+) -> None:
+    with pytest.raises(error, match=complaint):
+        plan(FIVE, people=100, **collection)
+
+
+@pytest.mark.parametrize(
+    ("questions", "more", "complaint"),
+    [
+        ({"w": {"task": "words", "alphabet": "letters", "max_length": 5}}, {}, "nobody can list"),
+        ({"half": ALL["half"]}, {}, "has no floor yet"),
+        ({"way": {**FIVE["way"], "protocol": "unary"}}, {}, "protocol"),
+        (
+            {"way": {"task": "histogram", "categories": [str(each) for each in range(9000)]}},
+            TRUSTED,
+            "more than 200,000",
+        ),
+    ],
+)
+def test_what_has_no_noise_of_the_servers_yet_says_so(
+    questions: dict, more: dict, complaint: str
+) -> None:
+    with pytest.raises(sdp.ShuffledpError, match=complaint):
+        plan(questions, people=100, noise="servers", **more)
+
+
+def test_the_other_noise_is_planned_for_comparison() -> None:
+    file = survey(FIVE, people=80, noise="servers")
+    design = file.choose_protocols()
+    other = file.choose_other(design)
+    assert not other.served
+    assert foresee_error(other, 80) > 1.5 * foresee_error(design, 80)
+    assert file.choose_other(other).questions == design.questions
+    trusted = survey(FIVE, people=80, **TRUSTED)
+    assert trusted.choose_other(trusted.choose_protocols()).pledge.local_epsilon <= 3.0
+
+
+def test_answers_are_functions_of_the_noised_tally_alone() -> None:
+    """Two exact tallies that the noise makes equal have equal answers; people come from the manifest."""
+    design = plan(ALL, people=500, **TRUSTED)
+    source = sdp.SeededWords(7)
+    tallies = []
+    for question in design.questions:
+        assert question.noise is not None
+        counts = np.zeros(question.noise.bins, dtype=np.int64)
+        counts[0] = 500
+        shuffled = counts + question.noise.draw(source)
+        tallies.append(sdp.core.analyzer.Tally(counts=shuffled, users=int(shuffled.sum())))
+    noisy = add_noise(design.questions, tallies, 500, source)
+    for question, tally in zip(design.questions, noisy, strict=True):
+        shown = _answer(question, tally)
+        assert (shown["people"], shown["of"]) == (500, 500)
+        assert shown["estimate"]
+    assert all(tally.users == 500 for tally in noisy)
+
+
+def test_settings_have_both_numbers() -> None:
+    assert math.isinf(Settings(local_epsilon="none").floor)
+    assert Settings(local_epsilon=2).floor == 2.0
