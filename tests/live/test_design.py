@@ -8,7 +8,8 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from shuffledp.live.analyzer import _answer, count_messages
-from shuffledp.live.design import Settings, choose_protocols, create, describe_trust, read_survey
+from shuffledp.live.design import Settings, choose_protocols, create, read_survey
+from shuffledp.live.trust import describe_trust
 from shuffledp.live.wire.document import compute_guarantee
 from shuffledp.live.wire.report import encode_many
 

@@ -170,6 +170,18 @@ CLAIMS = (
         trust=_NOBODY,
     ),
     Claim(
+        name="live: noise of the servers",
+        says=r"epsilon = \$\{(?:p\.)?epsilon\}, delta = \$\{(?:p\.)?delta\} \(\$\{together\}\), (?:whoever|even if|by the) "
+        rf"|epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}) \(for (?:all reports of a device together|each report of a "
+        r"device)\), (?:whoever lies, drops|even if it drops|by the (?:analyzer's noise|shuffler's messages) alone)",
+        sees="the analyzer: all messages of a window among the shuffler's; the shuffler: who took part, and what is "
+        "published, with the analyzer's noise; readers: what is published",
+        releases="one window, or all windows of the collection together where that is said (composed)",
+        unit=_DEVICE,
+        trust="shuffler and analyzer do not conspire, and the one that is not compromised adds its noise; nobody else's "
+        "honesty",
+    ),
+    Claim(
         name="live: the promise",
         says=r"epsilon = \$\{(?:p\.)?epsilon\}, delta = \$\{(?:p\.)?delta\}"
         rf"|epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}) \(for (?:all reports of a device together|each report of a device)\)",

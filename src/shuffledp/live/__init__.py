@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         SurveyFile,
         choose_protocols,
         create,
-        describe_trust,
         generate_analyzer,
         make_collection,
         measure_influence,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
     from shuffledp.live.shuffler import Reply, Shuffler
     from shuffledp.live.store import SqliteStore, State, Store, WindowRow
+    from shuffledp.live.trust import describe_trust
 
 __all__ = [
     "BUDGET",
@@ -76,12 +76,13 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         {
             "analyzer": "Analyzer",
             "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols create "
-            "describe_trust generate_analyzer make_collection measure_influence read_survey",
+            "generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent read_reply",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
             "shuffler": "Reply Shuffler",
             "store": "SqliteStore State Store WindowRow",
+            "trust": "describe_trust",
         },
         modules=("pages", "serve", "wire"),
     )

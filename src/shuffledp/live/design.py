@@ -56,7 +56,6 @@ __all__ = [
     "SurveyFile",
     "choose_protocols",
     "create",
-    "describe_trust",
     "foresee_error",
     "generate_analyzer",
     "make_collection",
@@ -541,39 +540,6 @@ def create(
         analyzer_sign=analyzer_sign,
         tokens=settings.tokens,
     )
-
-
-def describe_trust(collection: Collection) -> list[tuple[str, str]]:
-    """Who may learn what, with the collection's own numbers: (who is compromised, what people still have)."""
-    pledge = collection.pledge
-    needed = honest_users(pledge.min_batch, pledge.honest)
-    together = (
-        "for all reports of a device together" if pledge.composed else "for each report of a device"
-    )
-    rows = [
-        (
-            "readers of the result; an analyzer that only watches",
-            f"epsilon = {round_up(pledge.epsilon, 6)}, delta = {round_up(pledge.delta, 3)} ({together}), if {needed:,} of the "
-            "reports of a batch come from honest devices, which nobody can verify",
-        ),
-        (
-            "a shuffler that only watches",
-            "everything, except that it knows that and when they took part",
-        ),
-        (
-            "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; "
-            "shuffler and analyzer together",
-            pledge.describe_floor(),
-        ),
-        ("whoever serves the page or the program that asks", "nothing: it sees the answers"),
-        (
-            "the network",
-            "everything, except that it sees who takes part, when, and in which collection",
-        ),
-    ]
-    if collection.development:
-        rows.insert(0, ("one operator plays all roles here", "trust as in the central model"))
-    return rows
 
 
 def make_collection(

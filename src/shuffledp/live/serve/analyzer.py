@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.display import Number, count_decimals, format_number
 from shuffledp.core.errors import ShuffledpError, WireError
 from shuffledp.core.version import __version__
-from shuffledp.live.design import describe_trust
 from shuffledp.live.disk import hold
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import bind, listen, run_loop
@@ -28,6 +27,7 @@ from shuffledp.live.serve.metrics import (
 )
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
+from shuffledp.live.trust import describe_trust
 from shuffledp.live.wire.batch import Manifest
 
 if TYPE_CHECKING:
