@@ -7,6 +7,7 @@ import { scale } from "./exact.js";
 import { OVERHEAD, SUITE } from "./hpke.js";
 import { buildRandomizer, loadLaws } from "./laws.js";
 import { messageSize } from "./messages.js";
+import { countDummies, fitsNoise } from "./noise.js";
 import { fromHex, sha256, toHex } from "./octets.js";
 import { cellOf, placeOf } from "./places.js";
 import { Fields, readJson } from "./strict.js";
@@ -14,6 +15,8 @@ import { Fields, readJson } from "./strict.js";
 const FORMATS = ["shuffledp collection 1", "shuffledp collection 2"];
 /** Beyond it the floor of a report is meaningless, and the document must say whom people trust. */
 const LARGEST_FLOOR = 8;
+/** Messages that each server adds to a window at most, on average. */
+const MOST_DUMMIES = 200_000;
 const SAMPLED = ["count", "histogram", "mean", "sum"];
 const BY_GROUP = ["mean_by_group", "sum_by_group"];
 /** What the law of each task is about. @type {Record<string, string>} */
@@ -38,9 +41,7 @@ function bad(sentence) {
  * @property {import("./laws.js").Randomizer} randomizer
  * @property {import("./laws.js").Grid | null} range the two ends of a number by group; the groups are the labels
  * @property {import("./asking.js").Asking} asked
- * @property {Dummies | null} noise what each server adds to the messages of a window
- *
- * @typedef {{ kind: string, bins: number, rate: number, most: number }} Dummies
+ * @property {import("./noise.js").Dummies | null} noise what each server adds to the messages of a window
  *
  * @typedef {{ id: number, first: number, last: number, public: Uint8Array }} ShufflerKey
  *
@@ -103,12 +104,20 @@ export class Collection {
       throw new WireError("promise", `the answers of a report are ${all}-private together, not ${this.promise.localEpsilon}`);
     }
     const servers = this.promise.noise === "servers";
-    for (const { name, noise } of this.questions) {
+    for (const { name, noise, protocol, randomizer } of this.questions) {
+      if ((protocol === "server_noise") !== (noise !== null)) throw bad("server_noise is the protocol of noise of the servers, and only of it");
+      if (noise !== null && !fitsNoise(noise, randomizer.size)) throw bad(`the noise of '${name}' does not fit its bins`);
       if ((noise !== null) !== servers) throw bad(`the question '${name}' has a law of the servers' noise if they add it, and only then`);
     }
+    if (this.dummies > MOST_DUMMIES) throw bad(`a server would add more than ${MOST_DUMMIES} messages to a window`);
     if (none && !servers) throw bad("without a floor the noise must come from the servers");
     refusePlanned(this.texts, this.questions);
     if (servers) throw new WireError("planned", "noise of the servers is more than this version can add");
+  }
+
+  /** Messages that each server adds to a window, on average. */
+  get dummies() {
+    return countDummies(this.questions);
   }
 
   get title() {
@@ -263,7 +272,7 @@ function readQuestion(content, version) {
   return { name, text, task, labels, protocol, randomizer, range, asked, noise };
 }
 
-/** @param {any} content @returns {Dummies | null} */
+/** @param {any} content @returns {import("./noise.js").Dummies | null} */
 function readNoise(content) {
   if (content === null) return null;
   const found = new Fields("noise", content), kind = found.text("kind", 20);

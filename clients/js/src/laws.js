@@ -15,7 +15,7 @@ import { isAtMostExp } from "./exact.js";
  * @property {number} wordBits
  * @property {number} wordsPerInput
  * @property {(code: number | bigint, words: bigint[]) => Message} encode
- * @property {[bigint, bigint]} ratio
+ * @property {[bigint, bigint]} ratio [1, 0] if there is no floor
  * @property {number} epsilon0 as the document states it
  * @property {MessageCode} code
  * @property {Grid=} grid of real numbers; absent otherwise
@@ -270,6 +270,24 @@ const BUILDERS = {
     };
   },
 
+  OneBin(law) {
+    const wordBits = readBits(law), type = law.domain?.type;
+    const grid = type === "Reals" ? readGrid(law) : undefined;
+    const cells = type === "Integers" || type === "Cells" ? readCells(law) : undefined;
+    demand(["Bits", "Categories"].includes(type) || grid !== undefined || cells !== undefined, "the domain must have bins");
+    const size = grid ? Number(grid.steps) + 1 : cells ? cells.cells ?? cells.upper - cells.lower + 1
+      : type === "Bits" ? 2 : readSize(law.domain, "k", 2);
+    demand(size <= 2 ** 16, "there must be at most 2^16 bins");
+    demand(law.response === null || law.response?.type === "KRR", "the response must be k-ary randomized response, or none");
+    const response = law.response === null ? null : BUILDERS.KRR(law.response);
+    demand(response === null || (response.size === size && response.wordBits === wordBits), "the response must be that of the bins");
+    return {
+      size, wordBits, wordsPerInput: response ? 1 : 0, epsilon0: response ? response.epsilon0 : Infinity,
+      ratio: response ? response.ratio : [1n, 0n], code: { sizes: [BigInt(size)] }, ...(grid && { grid }), ...(cells && { cells }),
+      encode: (code, words) => (response ? response.encode(code, words) : Number(code)),
+    };
+  },
+
   Piecewise(law) {
     const wordBits = readBits(law), all = 1n << BigInt(wordBits), grid = readGrid(law);
     const stride = whole(law, "stride", 1n), window = whole(law, "window", 1n);
@@ -333,6 +351,7 @@ export function buildRandomizer(law) {
   demand(build !== null, `this client has no randomizer ${law?.type}`);
   const made = build(law);
   const [over, under] = made.ratio;
+  if (made.epsilon0 === Infinity) return made; // there is no floor, and the document must say so
   demand(isAtMostExp(over, under, made.epsilon0), `the likelihood ratio ${over}/${under} is above e^${made.epsilon0}`);
   return made;
 }

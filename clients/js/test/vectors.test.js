@@ -9,6 +9,7 @@ import {
   reportId, sealInner, sealReport,
 } from "../src/index.js";
 import { isAtMostExp, readTenths, scale } from "../src/exact.js";
+import { countDummies, fitsNoise, weighNoise } from "../src/noise.js";
 import { concat, fromHex, sha256, toHex, utf8 } from "../src/octets.js";
 import { innerInfo, outerInfo } from "../src/report.js";
 
@@ -72,6 +73,19 @@ for (const { protocol, law, cases } of messages) {
       assert.equal(toHex(sent), message);
       assert.equal(sent.length, messageSize(randomizer.code));
     }
+  });
+}
+
+for (const { noise, epsilon, delta, messages: added, totals } of read("noise")) {
+  test(`what servers add: ${JSON.stringify(noise)}`, () => {
+    const law = { ...noise, rate: Number(noise.rate) }, found = weighNoise(law);
+    assert.ok(Math.abs(found.epsilon / epsilon - 1) < 1e-12);
+    assert.ok(Math.abs(found.delta / delta - 1) < 1e-9);
+    assert.deepEqual([found.messages, found.least], [added, totals[0]]);
+    assert.equal(countDummies([{ noise: law }, { noise: null }]), added);
+    assert.ok(fitsNoise(law, law.bins));
+    assert.ok(!fitsNoise(law, law.bins + 1));
+    assert.ok(!fitsNoise({ ...law, kind: law.kind === "bins" ? "count" : "bins" }, law.bins));
   });
 }
 

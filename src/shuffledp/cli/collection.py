@@ -30,10 +30,14 @@ PeopleOption = Annotated[
     str | None, typer.Option(help="How many reports a window is expected to have.")
 ]
 FloorOption = Annotated[
-    float | None,
+    str | None,
     typer.Option(
-        help="The epsilon each report keeps even if everybody else conspires; default: 3."
+        help="The epsilon each report keeps even if everybody else conspires, or none; default: 3."
     ),
+]
+NoiseOption = Annotated[
+    str | None,
+    typer.Option(help="Who adds the noise: devices or servers; default: what the survey says."),
 ]
 
 
@@ -49,21 +53,32 @@ TrustOption = Annotated[
 def _read(
     survey: Path,
     people: str | None,
-    local_epsilon: float | None,
+    local_epsilon: str | None,
     url: str | None = None,
     *,
+    noise: str | None,
     trusted: bool,
 ) -> Any:
     """The survey, with what the command line says instead of what the file says."""
     found = sdp.live.read_survey(survey)
     said: dict[str, Any] = {
         "people": None if people is None else whole_number(people, "people"),
-        "local_epsilon": local_epsilon,
+        "local_epsilon": None if local_epsilon is None else _read_floor(local_epsilon),
+        "noise": noise,
         "url": url,
         "trust_the_shuffler": trusted or None,
     }
     given = {name: value for name, value in said.items() if value is not None}
     return replace(found, settings=replace(found.settings, **given))
+
+
+def _read_floor(said: str) -> float | str:
+    if said == "none":
+        return said
+    try:
+        return float(said)
+    except ValueError:
+        raise sdp.ParameterError("local_epsilon", said, 'must be a number, or "none"') from None
 
 
 @app.command()
@@ -75,6 +90,7 @@ def new(
     url: Annotated[str | None, typer.Option(help="Where devices reach the shuffler.")] = None,
     people: PeopleOption = None,
     local_epsilon: FloorOption = None,
+    noise: NoiseOption = None,
     trust_the_shuffler: TrustOption = False,
     analyzer: Annotated[
         Path | None,
@@ -88,7 +104,7 @@ def new(
     $ shuffledp collection new survey.toml
     """
     with explain_errors():
-        found = _read(survey, people, local_epsilon, url, trusted=trust_the_shuffler)
+        found = _read(survey, people, local_epsilon, url, noise=noise, trusted=trust_the_shuffler)
         home = sdp.live.serve.Home(out or survey.with_suffix(""))
         design = found.choose_protocols()
         keys = None if analyzer is None else _read_keys(analyzer)
@@ -96,6 +112,7 @@ def new(
         home.create(collection, shuffler, secrets)
         tell(describe_collection(collection))
         tell(f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.")
+        tell(sdp.live.compare_noise(found, design))
         for name, needed in design.find_sight(found.settings.people).items():
             tell(
                 f"{name}: of {found.settings.people:,} people {needed:,} must have a word for it to be found "
@@ -335,6 +352,7 @@ def rehearse(
     people: Annotated[str, typer.Option(help="How many made-up people take part.")] = "1000",
     hostile: Annotated[float, typer.Option(help="The share of them that is hostile.")] = 0.0,
     local_epsilon: FloorOption = None,
+    noise: NoiseOption = None,
     trust_the_shuffler: TrustOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -344,7 +362,7 @@ def rehearse(
     """
     with explain_errors():
         sdp.live.serve.require_serve()
-        found = _read(survey, None, local_epsilon, trusted=trust_the_shuffler)
+        found = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
         crowd = whole_number(people, "people")
         with show_steps() as say:
             played = sdp.live.serve.rehearse(found, people=crowd, hostile=hostile, say=say)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Settings,
         SurveyFile,
         choose_protocols,
+        compare_noise,
         create,
         generate_analyzer,
         make_collection,
@@ -55,6 +56,7 @@ __all__ = [
     "SurveyFile",
     "WindowRow",
     "choose_protocols",
+    "compare_noise",
     "create",
     "describe_trust",
     "generate_analyzer",
@@ -75,8 +77,8 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         __name__,
         {
             "analyzer": "Analyzer",
-            "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols create "
-            "generate_analyzer make_collection measure_influence read_survey",
+            "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols compare_noise "
+            "create generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent read_reply",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",

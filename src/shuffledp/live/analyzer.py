@@ -26,10 +26,12 @@ from shuffledp.ledger import Budget, Ledger
 from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole
 from shuffledp.live.groups import estimate_groups
 from shuffledp.live.keys import AnalyzerSecrets
+from shuffledp.live.servers import add_noise
 from shuffledp.live.wire.batch import Manifest, check_batch, write_receipt
-from shuffledp.live.wire.document import Collection, compute_guarantee
+from shuffledp.live.wire.document import Collection, Noise, compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import open_inner
+from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.one_question import scale_up
 from shuffledp.tasks import task_named
 
@@ -230,24 +232,43 @@ class Analyzer:
         counted = count_messages(self.collection, plains[good])
         lost = {"copy": copies, "undecryptable": int((~good).sum())}
         dropped = {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
-        least = self._count_valid(counted.tallies)
+        tallies = self._add_noise(counted.tallies, manifest.reports)
+        least = self._count_valid(tallies)
         state = "opened" if least >= self.collection.pledge.min_batch else "refused"
-        tallies = [{"counts": t.counts.tolist(), "users": t.users} for t in counted.tallies]
+        stored = [{"counts": t.counts.tolist(), "users": t.users} for t in tallies]
         with transaction(self._db):
             self._db.execute(
                 "UPDATE batches SET state = ?, tallies = ?, dropped = ? WHERE window = ?",
                 (
                     state,
-                    json.dumps(tallies) if state == "opened" else None,
+                    json.dumps(stored) if state == "opened" else None,
                     json.dumps(dropped),
                     window,
                 ),
             )
         return state
 
+    @property
+    def _served(self) -> bool:
+        return self.collection.pledge.noise is Noise.SERVERS
+
+    def _add_noise(self, tallies: tuple[Tally, ...], reports: int) -> tuple[Tally, ...]:
+        """The tallies as they may be kept and published: with the analyzer's own noise, if the servers add it.
+
+        People are then those of the manifest, since messages are not told from the shuffler's.
+        """
+        if not self._served:
+            return tallies
+        return add_noise(self.collection.questions, tallies, reports, SecureWords())
+
     def _count_valid(self, tallies: Sequence[Tally]) -> int:
-        """How many reports there are at least, of messages that an honest device may have sent."""
+        """How many reports there are at least, of messages that an honest device may have sent.
+
+        Among a server's messages nobody can tell: then all reports of the manifest.
+        """
         users = [tally.users for tally in tallies]
+        if self._served:
+            return min(users)
         # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
         return sum(users) if self.collection.pledge.one_question else min(users)
 
@@ -291,7 +312,7 @@ class Analyzer:
             delta=pledge.delta,
             model=Model.SHUFFLE,
             proof="the promise of the collection, which every device recomputes",
-            honest=honest_users(pledge.min_batch, pledge.honest),
+            honest=1 if self._served else honest_users(pledge.min_batch, pledge.honest),
         )
 
     def _charge(self, window: int) -> None:
@@ -316,7 +337,7 @@ class Analyzer:
         pledge = self.collection.pledge
         tallies = self.tallies(window)
         valid = self._count_valid(tallies)
-        reports = valid if pledge.one_question else None
+        reports = valid if pledge.one_question and not self._served else None
         return {
             "collection": self.collection.id.hex(),
             "title": self.collection.title,

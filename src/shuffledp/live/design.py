@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.domain import Categories, Integers, Reals
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
@@ -55,6 +55,7 @@ __all__ = [
     "Settings",
     "SurveyFile",
     "choose_protocols",
+    "compare_noise",
     "create",
     "foresee_error",
     "generate_analyzer",
@@ -68,6 +69,7 @@ LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 _CLOSE = 0.01
 _NO_FLOOR = "none"
+_RANKED = ("quantiles", "cdf", "range")  # whose errors are those of numbers of people
 _LABEL_YES = ("no", "yes")
 
 
@@ -428,11 +430,35 @@ def foresee_error(design: Design, people: int) -> float:
         counts = np.full(size, people // size, dtype=np.int64)
         counts[0] += people - counts.sum()
         variance = float(np.max(foresee_variance(each.protocol, counts, design.sample(people))))
-        unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
+        counted = each.ends is None or each.task in _RANKED
+        unit = 1.0 if each.ends is None or counted else each.ends[1] - each.ends[0]
         errors.append(
             math.sqrt(variance) / unit / (1 if each.averages and each.range is None else people)
         )
     return max(errors)
+
+
+def compare_noise(survey: SurveyFile, design: Design) -> str:
+    """Say whose noise a plan has, how large its errors are, and what the other noise would give."""
+    people = survey.settings.people
+    numbers = [
+        each for each in design.questions if each.ends is not None and each.task not in _RANKED
+    ]
+
+    def show(plan: Design) -> str:
+        error = foresee_error(plan, people)
+        if numbers:
+            return f"{100 * error:.3g} % of the people, or of the range of a number"
+        return f"{people * error:.3g} people"
+
+    mine, others = ("servers", "devices") if design.served else ("devices", "servers")
+    said = f"The {mine} add the noise: standard errors are up to {show(design)}"
+    try:
+        other = survey.choose_other(design)
+    except ShuffledpError as error:
+        return f"{said}. The {others} cannot: {error}."
+    usual = ", with the usual floor" if math.isinf(design.pledge.local_epsilon) else ""
+    return f"{said}; if the {others} did{usual}, up to {show(other)}."
 
 
 def _choose(asked: DesignQuestion, epsilon0: float, people: int) -> ShuffleProtocol:

@@ -84,9 +84,38 @@ def test_solves_for_the_smallest_floor():
         Planner().preview(survey(error=1e-6))
 
 
+def test_the_preview_says_whose_noise_it_is_and_what_the_other_would_give():
+    content = survey(collection={"people": 80, "local_epsilon": "none", "trust_the_shuffler": True})
+    found = Planner().preview(content)
+    assert (found["noise"], found["local_epsilon"], found["floor"]) == ("servers", None, None)
+    assert found["compared"].startswith(
+        "The servers add the noise: standard errors are up to 3.96 people; if the devices did, with the usual floor, up to "
+    )
+    (way,) = found["questions"]
+    assert max(row["high"] - row["value"] for row in way["estimate"]) < 8
+    devices = Planner().preview(survey(collection={"people": 80, "noise": "devices"}))
+    assert "if the servers did, up to " in devices["compared"]
+    words = {"w": {"task": "words", "alphabet": "letters", "max_length": 5}}
+    refused = Planner().preview(survey(questions=words, collection={"people": 5000}))
+    assert (
+        "The servers cannot: question 'w': words cannot have noise of the servers"
+        in refused["compared"]
+    )
+
+
+def test_without_a_floor_an_error_is_reached_or_not():
+    trusted = {"people": 2000, "local_epsilon": "none", "trust_the_shuffler": True}
+    assert Planner().preview(survey(error=0.01, collection=trusted))["noise"] == "servers"
+    with pytest.raises(UnsupportedError, match="cannot be reached"):
+        Planner().preview(survey(error=0.001, collection=trusted))
+
+
 def test_what_the_page_sends_is_read_strictly():
     with pytest.raises(DataError, match="epsilon='one' must be a number"):
         read_form(b'{"epsilon": "one"}')
+    assert read_form(b'{"collection": {"local_epsilon": "none"}}') == {
+        "collection": {"local_epsilon": "none"}
+    }
     assert read_form(b'{"questions": {"a": {"lower": "-1.5"}}}') == {
         "questions": {"a": {"lower": -1.5}}
     }

@@ -39,7 +39,7 @@ def test_a_rehearsal_with_hostile_people(survey):
     played = json.loads(result.stdout)
     assert list(played) == [
         *("people", "accepted", "rejected", "lost", "doubled", "epsilon", "delta"),
-        *("local_epsilon", "bytes_per_report", "seconds", "questions"),
+        *("local_epsilon", "noise", "bytes_per_report", "seconds", "questions"),
     ]
     assert (played["people"], played["accepted"]) == (400, 380)
     assert (played["lost"], played["doubled"]) == (0, 0)
@@ -73,6 +73,7 @@ def test_the_table_of_a_rehearsal_stands_below_its_heads():
             ("people", "accepted", "lost", "doubled", "bytes_per_report", "seconds"), 1
         ),
         **dict.fromkeys(("epsilon", "delta", "local_epsilon"), 0.5),
+        noise="devices",
         rejected={},
         questions={"way": [row], "how_many_minutes_it_takes_you": [row]},
     )

@@ -130,7 +130,8 @@ def test_javascript_does_the_same(tested):
     counted = dict(re.findall(r"^# (\w+) (\d+)$", done.stdout, re.MULTILINE))
     files = [path.read_text(encoding="utf-8") for path in (CLIENT / "test").glob("*.test.js")]
     alone = sum(len(re.findall(r'^test\("', text, re.MULTILINE)) for text in files)
-    vectors = sum(len(read(name)) for name in ("laws", "messages", "words", "documents", "texts"))
+    named = ("laws", "messages", "words", "documents", "texts", "noise")
+    vectors = sum(len(read(name)) for name in named)
     vectors += sum(map(len, read("formats").values()))
     assert int(counted["tests"]) == alone + vectors + 4 * len(INDEPENDENT)
     assert int(counted["pass"]) + int(counted["skipped"]) == int(counted["tests"])

@@ -6,11 +6,13 @@
 `words.json`: texts, their codes or what is wrong with them, and the messages of those that are words.
 `documents.json`: documents of format 1 that must be refused, and why. `formats.json`: the same for format 2, and
 documents that are accepted, with answers and what is sent for them. `report.json`: a collection, its keys, answers, words,
-and a report that was sealed once (sealing is not reproducible, so that part is opened, not compared).
+and a report that was sealed once (sealing is not reproducible, so that part is opened, not compared). `noise.json`: what
+servers add to a question, word for word, and what it is worth.
 """
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from live_support import as_format_1, make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.live.wire.document import Collection, Pledge
+from shuffledp.live.wire.noise import Dummies, DummyKind
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import (
     encode_answers,
@@ -29,6 +32,8 @@ from shuffledp.live.wire.report import (
     seal_report,
 )
 from shuffledp.live.wire.texts import Asking, Kind
+from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.server_noise import OneBin, make_server_noise
 
 FOLDER = Path(__file__).parents[3] / "vectors"
 _PEOPLE = 12
@@ -44,10 +49,67 @@ def carried(kind):
             yield protocol
 
 
+DOMAINS = [
+    {"task": "count"},
+    {"task": "histogram", "k": 5},
+    {"task": "mean", "lower": -1.0, "upper": 3.0, "steps": 7},
+    {"task": "quantiles", "lower": 0, "upper": 30},
+    {"task": "cdf", "lower": 0.0, "upper": 1.5, "steps": 16},
+]
+
+
+def served(*, tiny):
+    """Devices whose answers hide among the servers' messages, with and without a floor."""
+    for domain, floor in product(DOMAINS, (None, 1.0)):
+        if floor is not None and domain["task"] in ("quantiles", "cdf"):
+            continue
+        made = make_server_noise(**domain, epsilon=floor, rate=0.5, most=36)
+        if not tiny:
+            yield made
+        elif made.randomizer.domain.size <= 8:
+            response = (
+                None
+                if floor is None
+                else KRR(k=made.randomizer.domain.size, epsilon0=1.0, word_bits=6)
+            )
+            device = OneBin(domain=made.randomizer.domain, response=response, word_bits=6)
+            yield replace(made, randomizer=device)
+
+
+def write_noise():
+    """Laws of what servers add: words, and the numbers of messages that they make; and what each is worth."""
+    found = []
+    for kind, bins, rate, most in [
+        ("bins", 5, 0.5, 36),
+        ("count", 2, 1.0, 18),
+        ("bins", 3, 1 / 3, 55),
+        ("count", 2, 0.0195, 1064),
+    ]:
+        law = Dummies(kind=DummyKind(kind), bins=bins, rate=rate, most=most)
+        tapes = SeededWords(3).words(_PEOPLE * 2 * law.draws, 64).reshape(_PEOPLE, law.draws, 2)
+        found.append(
+            {
+                "noise": law.to_dict(),
+                "epsilon": float(law.epsilon),
+                "delta": float(law.delta),
+                "messages": law.mean_total,
+                "totals": law.totals,
+                "cases": [
+                    {
+                        "words": [[str(word) for word in row] for row in tape.tolist()],
+                        "counts": law.read(tape).tolist(),
+                    }
+                    for tape in tapes
+                ],
+            }
+        )
+    return found
+
+
 def write_laws():
     """For tiny randomizers: how many tapes send each message, for every code."""
     found = []
-    for protocol in carried("local_tiny"):
+    for protocol in [*carried("local_tiny"), *served(tiny=True)]:
         device = protocol.randomizer
         tapes = 1 << device.word_bits * device.words_per_input
         if tapes > _TAPES:
@@ -71,7 +133,7 @@ def _octets(code, message):
 def write_messages():
     """For ordinary randomizers: places, the words of the tape, and the bytes of the message."""
     found = []
-    for protocol in carried("local"):
+    for protocol in [*carried("local"), *served(tiny=False)]:
         device = protocol.randomizer
         width, bits = tape_width(device), device.word_bits
         drawn = SeededWords(5).words(_PEOPLE * width, bits).reshape(_PEOPLE, width)
@@ -520,6 +582,7 @@ WRITERS = {
     "documents": write_documents,
     "choices": write_choices,
     "formats": write_formats,
+    "noise": write_noise,
 }
 
 

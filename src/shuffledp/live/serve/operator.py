@@ -23,6 +23,7 @@ from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
 from shuffledp.live.design import (
     LARGEST_FLOOR,
     SurveyFile,
+    compare_noise,
     make_collection,
     measure_influence,
     parse_survey,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.core.estimate import Estimate
-    from shuffledp.live.design import Design, Settings
+    from shuffledp.live.design import Design
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
     from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.question import Question
@@ -72,29 +73,31 @@ class Planner:
         """The protocols, the promise, and error bars on a made-up result; solved for the floor if `error` is wanted."""
         return self._show(*self._plan(content))
 
-    def _plan(self, content: dict[str, Any]) -> tuple[Design, Settings]:
+    def _plan(self, content: dict[str, Any]) -> tuple[Design, SurveyFile]:
         """Choose protocols for what the form says; find the floor, if an error is wanted."""
         wanted = content.get("error")
         survey = parse_survey(
             {key: content[key] for key in content if key != "error"}, Path("survey")
         )
         design = self._solve(survey, float(wanted)) if wanted else survey.choose_protocols()
-        return design, survey.settings
+        return design, survey
 
-    def _show(self, design: Design, settings: Settings) -> dict[str, Any]:
-        people = settings.people
+    def _show(self, design: Design, survey: SurveyFile) -> dict[str, Any]:
+        people = survey.settings.people
         pledge = design.pledge
         return {
             "epsilon": pledge.epsilon,
             "delta": pledge.delta,
-            "local_epsilon": pledge.local_epsilon,
-            "floor": pledge.floor,
+            "local_epsilon": _keep_finite(pledge.local_epsilon),
+            "floor": _keep_finite(pledge.floor),
             "guess": pledge.guess,
+            "noise": pledge.noise.value,
+            "compared": compare_noise(survey, design),
             "min_batch": pledge.min_batch,
             "limited_by": design.limited_by,
             "one_question": pledge.one_question,
             "influence": _keep_finite(design.influence),
-            "bytes": design.measure_report(tokens=settings.tokens),
+            "bytes": design.measure_report(tokens=survey.settings.tokens),
             "questions": [
                 {
                     "name": each.name,
@@ -112,9 +115,12 @@ class Planner:
     def _solve(self, survey: SurveyFile, wanted: float) -> Design:
         """The smallest floor with which no bar errs by more than `wanted` of the range."""
         low, high = 0.0, LARGEST_FLOOR / survey.settings.reports_per_device
+        if math.isinf(survey.settings.floor):
+            low = high = math.inf  # there is none to look for
 
         def at(floor: float) -> Design:
-            settings = replace(survey.settings, local_epsilon=floor)
+            said = survey.settings.local_epsilon if math.isinf(floor) else floor
+            settings = replace(survey.settings, local_epsilon=said)
             return replace(survey, settings=settings).choose_protocols()
 
         best = at(high)
@@ -123,7 +129,7 @@ class Planner:
                 f"error={wanted:g} cannot be reached with {survey.settings.people:,} people and "
                 f"epsilon={survey.epsilon:g}"
             )
-        while high - low > _SOLVED * high:
+        while low < high and high - low > _SOLVED * high:
             middle = (low + high) / 2
             design = at(middle)
             if _largest_error(design, survey.settings.people) <= wanted:
@@ -270,14 +276,14 @@ class Desk(Planner):
 
     def preview(self, content: dict[str, Any]) -> dict[str, Any]:
         """Show what a survey would give, and draft its document: `start` starts that one, byte for byte."""
-        design, settings = self._plan(content)
-        settings = replace(settings, url=f"http://127.0.0.1:{find_port()}")
+        design, survey = self._plan(content)
+        settings = replace(survey.settings, url=f"http://127.0.0.1:{find_port()}")
         draft = _Draft(*make_collection(design, settings), made=self._clock())
         with self._lock:
             self._drafts[draft.collection.id.hex()] = draft
             for old in list(self._drafts)[:-_MOST_DRAFTS]:
                 del self._drafts[old]
-        return {**self._show(design, settings), "draft": draft.collection.id.hex()}
+        return {**self._show(design, survey), "draft": draft.collection.id.hex()}
 
     def start(self, content: dict[str, Any]) -> dict[str, Any]:
         """Start the collection of a draft on this machine, with its roles."""
@@ -421,7 +427,7 @@ _DECIMALS = {"epsilon", "delta", "local_epsilon", "honest", "lower", "upper", "w
 def _read_value(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {inner: _read_value(inner, each) for inner, each in value.items()}
-    if name in _DECIMALS and isinstance(value, str):
+    if name in _DECIMALS and isinstance(value, str) and value != "none":
         try:
             return float(value)
         except ValueError:

@@ -7,6 +7,7 @@ that is there twice is doubled.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import Counter
@@ -58,6 +59,9 @@ class Rehearsal:
     epsilon: float
     delta: float
     local_epsilon: float
+    """Infinite: there is no floor."""
+    noise: str
+    """Who added it: devices or servers."""
     bytes_per_report: int
     seconds: float
     questions: dict[str, list[dict[str, Any]]]
@@ -69,14 +73,20 @@ class Rehearsal:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | ({} if math.isfinite(self.local_epsilon) else {"local_epsilon": "none"})
+
+    def _tell_floor(self) -> str:
+        if math.isinf(self.local_epsilon):
+            return "no floor"
+        return f"local epsilon = {round_up(self.local_epsilon, 6)}"
 
     def __str__(self) -> str:
         lines = [
             f"{self.people:,} people, {self.accepted:,} reports accepted, {self.lost:,} lost, "
             f"{self.doubled:,} doubled, in {self.seconds:g} seconds.",
             f"epsilon = {round_up(self.epsilon, 6)}, delta = {round_up(self.delta, 3)}, "
-            f"local epsilon = {round_up(self.local_epsilon, 6)}; {self.bytes_per_report} bytes per report.",
+            f"{self._tell_floor()}; the {self.noise} add the noise; {self.bytes_per_report} bytes per report.",
         ]
         lines += [f"Rejected, {reason}: {number:,}" for reason, number in self.rejected.items()]
         for name, rows in self.questions.items():
@@ -157,6 +167,7 @@ def _play(
         epsilon=collection.pledge.epsilon,
         delta=collection.pledge.delta,
         local_epsilon=collection.pledge.local_epsilon,
+        noise=collection.pledge.noise.value,
         bytes_per_report=collection.report_size,
         seconds=round(time.monotonic() - began, 2),
         questions={

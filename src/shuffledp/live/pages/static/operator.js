@@ -153,6 +153,12 @@ function makeQuestion(given = {}) {
   return box;
 }
 
+/** @param {string} noise @param {string} floor */
+function readNoise(noise, floor) {
+  if (noise === "none") return { noise: "servers", local_epsilon: "none", trust_the_shuffler: true };
+  return { ...(noise === "either" ? {} : { noise }), local_epsilon: floor };
+}
+
 /** @param {HTMLElement} form */
 function readSurvey(form) {
   const value = (/** @type {string} */ name) => /** @type {HTMLInputElement} */ (form.querySelector(`[name=${name}]`)).value.trim();
@@ -171,7 +177,7 @@ function readSurvey(form) {
   const wanted = value("error");
   return {
     epsilon: value("epsilon"), delta: value("delta"), questions: asked, ...(wanted ? { error: String(Number(wanted) / 100) } : {}),
-    collection: { title: value("title") || "A survey", people: Math.round(Number(value("people"))), local_epsilon: value("local_epsilon"),
+    collection: { title: value("title") || "A survey", people: Math.round(Number(value("people"))), ...readNoise(value("noise"), value("local_epsilon")),
       seconds: Math.max(1, Math.round(3600 * hours)), grace: Math.min(600, Math.round(3600 * hours)) },
   };
 }
@@ -207,13 +213,13 @@ function allowStart() {
 /** @param {any} found */
 function showPreview(found) {
   const facts = [
-    [text.facts.epsilon, `${found.epsilon}, delta = ${found.delta}`], [text.facts.local, `${found.floor} (${percentAbove(found.guess)} %)`],
+    [text.facts.epsilon, `${found.epsilon}, delta = ${found.delta}`], [text.facts.local, found.floor === null ? text.noFloor : `${found.floor} (${percentAbove(found.guess)} %)`],
     [text.facts.batch, found.min_batch.toLocaleString("en")], [text.facts.bytes, String(found.bytes)],
     [text.facts.influence, found.influence === null ? text.unbounded : show(found.influence)], [text.facts.limit, found.limited_by],
   ];
   const width = fitWidth(matchMedia("(min-width: 56rem)").matches ? 2 : 1);
   return [
-    make("h3", {}, text.preview), makeTable(["", ""], facts),
+    make("h3", {}, text.preview), makeTable(["", ""], facts), make("p", { class: "compared" }, found.compared),
     ...found.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`;
       const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(each.estimate.map((/** @type {any} */ row) => nameRow(each.task, row)), title, width, isShare(each.task) ? each.people : null);
@@ -233,6 +239,7 @@ function makePlanner(alone) {
   form.append(input("title", "A survey", 40), list,
     make("button", { type: "button", class: "quiet", onclick: () => { list.append(makeQuestion({ task: "count" })); plan(); } }, text.add),
     slider("people", 50, 1e6, 2000), slider("epsilon", 0.05, 8, 1), slider("local_epsilon", 0.2, 8, 3),
+    field(text.fields.noise, make("select", { name: "noise" }, ...Object.entries(text.noises).map(([value, label]) => make("option", { value }, label)))),
     input("delta", "1e-8", 10), input("hours", "168", 6), input("error", "", 6));
   form.addEventListener("input", plan);
   const status = make("p", { role: "status" });

@@ -120,6 +120,29 @@ export const strings = {
     ["whoever serves this page", "nothing: it sees the answers. The page can be hosted elsewhere, with a published hash"],
     ["the network", "everything, except that it sees who takes part, when, and in which collection"],
   ],
+  noFloor: "nothing: there is no floor, and the messages are the answers",
+  trustServers: (/** @type {any} */ p, /** @type {string} */ together, /** @type {string} */ floor, /** @type {number} */ added) => [
+    [
+      "the analyzer alone",
+      `epsilon = ${p.epsilon}, delta = ${p.delta} (${together}), whoever lies, drops out or is stuffed in: the shuffler adds about ${count(added)} messages that the analyzer cannot tell apart`,
+    ],
+    [
+      "the shuffler alone, with the published result",
+      `epsilon = ${p.epsilon}, delta = ${p.delta} (${together}), even if it drops all other reports: the analyzer adds as much noise before anything leaves it; the shuffler knows that and when they took part`,
+    ],
+    ["readers of the result", "at least as much, by the noise of both"],
+    ["shuffler and analyzer together", floor],
+    [
+      "a shuffler that adds nothing",
+      `towards readers epsilon = ${p.epsilon}, delta = ${p.delta} (${together}), by the analyzer's noise alone; the analyzer sees exact counts of the messages`,
+    ],
+    [
+      "an analyzer that adds nothing",
+      `towards readers epsilon = ${p.epsilon}, delta = ${p.delta} (${together}), by the shuffler's messages alone; the shuffler can subtract them, and see one message if it drops all others`,
+    ],
+    ["whoever serves this page", "nothing: it sees the answers. The page can be hosted elsewhere, with a published hash"],
+    ["the network", "everything, except that it sees who takes part, when, and in which collection"],
+  ],
   check: "How to check",
   checkText: "The id of this survey is the SHA-256 hash of its document. It should be the same wherever you find it:",
   yes: "yes",
@@ -178,8 +201,11 @@ export const strings = {
     remove: "Remove", add: "Add a question",
     fields: {
       title: "Title", people: "People expected", epsilon: "Promise at most epsilon", local_epsilon: "Floor: what is left if all others conspire",
-      delta: "delta", hours: "Hours open", error: "Wanted error in % (solves for the smallest floor; empty: none)",
+      noise: "Who adds the noise", delta: "delta", hours: "Hours open", error: "Wanted error in % (solves for the smallest floor; empty: none)",
     },
+    noises: { either: "as usual", devices: "the devices", servers: "shuffler and analyzer, and the devices up to the floor",
+      none: "shuffler and analyzer alone: both together could read answers" },
+    noFloor: "none: shuffler and analyzer together could read answers",
     preview: "What you would get", planning: "Planning…",
     facts: { epsilon: "Promise: epsilon", local: "Floor (a guess is right at most)", batch: "Opened from … reports on", bytes: "Bytes per report",
       influence: "One liar moves an answer by … people", limit: "Accuracy is limited by" },
