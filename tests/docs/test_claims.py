@@ -113,8 +113,8 @@ def test_what_json_holds(name, say):
 
 
 def test_pages_of_live_collections():
-    text = (ROOT / "src/shuffledp/live/pages/static/strings.js").read_text()
-    stated = [found.start() for found in re.finditer(r"epsilon = \$\{", text)]
+    text = (ROOT / "src/shuffledp/live/pages/texts/en.json").read_text()
+    stated = [found.start() for found in re.finditer(r"epsilon = \{", text)]
     assert stated
     spans = [match.span() for claim in CLAIMS for match in re.finditer(claim.says, text)]
     missing = [text[at - 60 : at + 40] for at in stated if not any(s <= at < e for s, e in spans)]

@@ -117,12 +117,15 @@ TELL = """
 import { readFileSync } from "node:fs";
 import { Collection } from "./clients/js/src/index.js";
 import { describeTrust } from "./src/shuffledp/live/pages/static/trust.js";
-import { strings } from "./src/shuffledp/live/pages/static/strings.js";
+import { percentAbove, say, use } from "./src/shuffledp/live/pages/static/strings.js";
+import { describeFloor } from "./src/shuffledp/live/pages/static/results.js";
 const { document, id, promise } = JSON.parse(readFileSync(0, "utf8"));
+use("en", JSON.parse(readFileSync("src/shuffledp/live/pages/texts/en.json", "utf8")));
 const collection = await Collection.read(new TextEncoder().encode(document), id);
 console.log(JSON.stringify({
-  trust: describeTrust(collection), floor: collection.floor, guess: strings.promise.guess(collection.guess),
-  result: strings.result.floor(promise), promise: strings.result.promise(promise),
+  trust: describeTrust(collection), floor: collection.floor,
+  guess: say("answer.guess", { percent: percentAbove(collection.guess) }),
+  result: describeFloor("floor", promise), promise: describeFloor("promise", promise),
 }));
 """
 

@@ -114,20 +114,24 @@ export class Device {
    * @param {number} now seconds since 1970
    * @param {Uint8Array} token
    * @param {boolean} acceptFloor whether somebody said yes to what `askConsent` says
+   * @param {import("./report.js").Told=} told is shown what was drawn, once it is kept and spent
    */
-  async answer(collection, answers, now = Date.now() / 1000, token = new Uint8Array(0), acceptFloor = false) {
+  async answer(collection, answers, now = Date.now() / 1000, token = new Uint8Array(0), acceptFloor = false, told = undefined) {
     const window = collection.windowAt(now);
     if (window === null) throw new WireError("closed", "the collection takes no answers now");
     return this.outbox.lock(async () => {
       const epsilon = this.#price(collection, window, await this.#all());
       const reason = acceptFloor ? null : await this.askConsent(collection);
       if (reason) throw new WireError("consent", `${reason}; it is answered only if you say yes to that`);
-      const plains = encodeAnswers(collection, answers, this.source);
+      /** @type {Parameters<import("./report.js").Told>[]} */
+      const drawn = [];
+      const plains = encodeAnswers(collection, answers, this.source, (...each) => drawn.push(each));
       const inners = concat(...(await Promise.all(plains.map((plain) => sealInner(collection, window, plain)))));
       await sealReport(collection, window, inners, token); // refuses a token that does not fit
       const kept = { collection: toHex(collection.id), window, inners: toHex(inners), token: toHex(token) };
       const { localEpsilon } = collection.promise, floor = localEpsilon === Infinity ? null : localEpsilon;
       await this.outbox.put({ ...kept, state: "pending", epsilon, floor, version: VERSION });
+      if (told) drawn.forEach((each) => told(...each));
       return window;
     });
   }

@@ -18,12 +18,15 @@ import { isAtMostExp } from "./exact.js";
  * @property {[bigint, bigint]} ratio [1, 0] if there is no floor
  * @property {number} epsilon0 as the document states it
  * @property {MessageCode} code
+ * @property {Odds=} odds of what is sent, where a few words say them
  * @property {Grid=} grid of real numbers; absent otherwise
  * @property {Cells=} cells of the numbers of a tree; absent otherwise
  * @property {import("./texts.js").Spelling=} spelling of words; absent otherwise
  * @property {((answer: unknown) => bigint)=} codeOf the code of a word, or a RangeError; absent otherwise
  * @typedef {{ lower: number, upper: number, cells: number | null }} Cells null: integers, each its own cell
  * @typedef {{ lower: number, upper: number, steps: bigint }} Grid
+ * @typedef {{ own: number } | { marked: number, unmarked: number } | { coin: number }} Odds how often the answer itself is
+ *   sent; its mark, and that of another; a 1 at the lower end of a range
  * @typedef {Record<string, any>} Law
  */
 
@@ -100,6 +103,9 @@ export function readList(list, name, least, most) {
   return /** @type {bigint[]} */ (found);
 }
 
+/** @param {bigint} part @param {bigint} all */
+const share = (part, all) => Number(part) / Number(all);
+
 /** @param {bigint} value */
 export function bitLength(value) {
   return value === 0n ? 0 : value.toString(2).length;
@@ -118,20 +124,20 @@ const BUILDERS = {
     demand(2n * threshold < all, "threshold leaves nothing of the value");
     return {
       size: 2, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"),
-      ratio: [all - threshold, threshold], code: { sizes: [2n] },
+      ratio: [all - threshold, threshold], code: { sizes: [2n] }, odds: { own: share(all - threshold, all) },
       encode: (code, [word]) => code ^ Number(word < threshold),
     };
   },
 
   KRR(law) {
     const wordBits = readBits(law), all = 1n << BigInt(wordBits);
-    const k = readSize(law, "k", 2), share = whole(law, "share", 1n);
-    demand(BigInt(k) * share < all, "share leaves nothing of the value");
+    const k = readSize(law, "k", 2), each = whole(law, "share", 1n), own = all - BigInt(k - 1) * each;
+    demand(BigInt(k) * each < all, "share leaves nothing of the value");
     return {
       size: k, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"),
-      ratio: [all - BigInt(k - 1) * share, share], code: { sizes: [BigInt(k)] },
+      ratio: [own, each], code: { sizes: [BigInt(k)] }, odds: { own: share(own, all) },
       encode: (code, [word]) => {
-        const drawn = word / share;
+        const drawn = word / each;
         return drawn < BigInt(k) ? Number(drawn) : code;
       },
     };
@@ -144,6 +150,7 @@ const BUILDERS = {
     return {
       size: k, wordBits, wordsPerInput: k, epsilon0: decimal(law, "epsilon0"),
       ratio: [one * (all - zero), zero * (all - one)], code: { bits: k },
+      odds: { marked: share(one, all), unmarked: share(zero, all) },
       encode: (code, words) => words.map((word, place) => word < (place === code ? one : zero)),
     };
   },
@@ -180,6 +187,7 @@ const BUILDERS = {
     return {
       size: k, wordBits, wordsPerInput: w + 1, epsilon0: decimal(law, "epsilon0"),
       ratio: [threshold * BigInt(k - w), (all - threshold) * BigInt(w)], code: { bits: k },
+      odds: { marked: share(threshold, all), unmarked: (w - share(threshold, all)) / (k - 1) },
       encode: (code, words) => {
         // The others are numbered 0 .. k-2 by calling the last one `code`. Floyd's method: one step more for sets
         // without it, before the others. Both kinds are rejected by the same words.
@@ -265,7 +273,7 @@ const BUILDERS = {
     const least = (all - span) / 2n;
     return {
       size: Number(grid.steps) + 1, wordBits, wordsPerInput: 1, epsilon0: decimal(law, "epsilon0"), grid,
-      ratio: [all - least, least], code: { sizes: [2n] },
+      ratio: [all - least, least], code: { sizes: [2n] }, odds: { coin: share(least, all) },
       encode: (code, [word]) => Number(word < least + BigInt(code) * slope),
     };
   },

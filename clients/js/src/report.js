@@ -14,7 +14,10 @@ import { roundPlace } from "./places.js";
 
 export const MEDIA_TYPE = "application/vnd.shuffledp.reports";
 
-/** @typedef {import("./document.js").Collection} Collection */
+/**
+ * @typedef {import("./document.js").Collection} Collection
+ * @typedef {(question: import("./document.js").Question, message: import("./laws.js").Message) => void} Told
+ */
 
 /**
  * The randomized message of one person's answer to a question.
@@ -38,8 +41,9 @@ export function randomize(question, place, source) {
  * @param {Collection} collection
  * @param {Record<string, unknown>} answers
  * @param {import("./words.js").WordSource} source
+ * @param {Told} told is shown every message that was drawn
  */
-export function encodeAnswers(collection, answers, source) {
+export function encodeAnswers(collection, answers, source, told = () => {}) {
   const names = new Set(collection.questions.map((each) => each.name));
   for (const name of Object.keys(answers)) {
     if (!names.has(name)) throw new WireError("answers", `there is no question '${name}'`);
@@ -56,7 +60,9 @@ export function encodeAnswers(collection, answers, source) {
     const question = collection.questions[kind];
     const plain = new Uint8Array(1 + collection.messageSize);
     plain[0] = kind;
-    plain.set(encodeMessage(question.randomizer.code, randomize(question, places[kind], source)), 1);
+    const message = randomize(question, places[kind], source);
+    plain.set(encodeMessage(question.randomizer.code, message), 1);
+    told(question, message);
     return plain;
   });
 }

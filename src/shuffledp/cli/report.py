@@ -155,7 +155,7 @@ def _read_token(text: str | None) -> bytes:
 
 
 def _make_outbox() -> Path:
-    folder = Path.home() / ".local" / "share" / "shuffledp"
+    folder = sdp.live.pages.find_data_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / "outbox.sqlite"
 

@@ -35,14 +35,18 @@ text = "Do you work at home sometimes?"
 def serve(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="The folder of a collection; without one, a demonstration."),
+        typer.Argument(
+            help="A folder of surveys, or of one collection; default: surveys in your data folder."
+        ),
     ] = None,
     port: Annotated[
         int | None, typer.Option(help="The port of the operator's desk; default: a free one.")
     ] = None,
     workers: WorkersOption = None,
 ) -> None:
-    """Run all roles of a live collection on this machine, for a first look and for tests.
+    """Run surveys on this machine, with a desk to make, watch and close them: for a first look and for tests.
+
+    All surveys of the folder come back when it is served again. If there is none yet, a demonstration is shown.
 
     $ shuffledp serve survey
     """
@@ -50,24 +54,37 @@ def serve(
         sdp.live.serve.require_serve()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the roles end, too
         with ExitStack() as stack:
-            if folder is None:
+            one = folder is not None and (folder / "collection.json").exists()
+            root = _find_root(None if one else folder)
+            desk = sdp.live.serve.Desk(root, workers=workers)
+            stack.callback(desk.stop)
+            back = desk.adopt_all()
+            home = open_home(folder) if one and folder is not None else None
+            if home is None and not back and not desk.status()["collections"]:
                 place = stack.enter_context(TemporaryDirectory(prefix="shuffledp-"))
                 home = _make_demonstration(Path(place))
-            else:
-                home = open_home(folder)
-            desk = sdp.live.serve.Desk(home.path.parent / "collections", workers=workers)
-            stack.callback(desk.stop)
-            desk.adopt(home)
-            _explain(desk, home)
+            if home is not None:
+                desk.adopt(home)
+                _explain(desk, home)
+            tell(f"Surveys are in:  {root}" + (f" ({len(back)} came back)" if back else ""))
             sdp.live.serve.run_desk(
                 desk, port, say=lambda link: tell(f"Your desk:      {link}\nEnd with Ctrl-C.")
             )
         tell("Ended.")
 
 
+def _find_root(folder: Path | None) -> Path:
+    """The folder of surveys."""
+    if folder is not None and folder.is_file():
+        raise sdp.UnsupportedError(
+            f"{folder} is a file: make a collection of it with `shuffledp collection new {folder}`, and serve its folder"
+        )
+    return sdp.live.pages.find_data_folder() / "surveys" if folder is None else folder
+
+
 def _explain(desk: sdp.live.serve.Desk, home: sdp.live.serve.Home) -> None:
     collection = home.collection()
-    (status,) = desk.status()["collections"]
+    status = desk.status()["collections"][0]
     answers = " ".join(
         f"--answer {each.name}={_make_example(each)}" for each in collection.questions
     )

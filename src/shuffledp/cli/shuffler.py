@@ -21,6 +21,10 @@ def shuffler(
         str | None,
         typer.Option(help="The name of one of several shufflers on a PostgreSQL database."),
     ] = None,
+    results: Annotated[
+        str | None,
+        typer.Option(help="Where the analyzer shows results; people see them once published."),
+    ] = None,
 ) -> None:
     """Run the shuffler of a live collection: it learns who takes part, but no answers.
 
@@ -35,5 +39,6 @@ def shuffler(
             port=port or 8000,
             workers=workers,
             metrics=metrics,
+            results=results,
             ready=lambda: tell(said),
         )

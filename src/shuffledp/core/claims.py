@@ -183,7 +183,7 @@ CLAIMS = (
     ),
     Claim(
         name="live: the promise",
-        says=r"epsilon = \$\{(?:p\.)?epsilon\}, delta = \$\{(?:p\.)?delta\}"
+        says=r"epsilon = \{epsilon\}, delta = \{delta\}"
         rf"|epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}) \(for (?:all reports of a device together|each report of a device)\)",
         fields=(r"live\.(epsilon|delta)", r"live\.if_honest(\.\w+)*"),
         sees="what is published: the answers of a window, and the tallies behind them",
@@ -192,7 +192,7 @@ CLAIMS = (
     ),
     Claim(
         name="live: the floor",
-        says=r"(?:local epsilon|conspire: epsilon) = \$\{"
+        says=r"(?:local epsilon|conspire: epsilon) = \{"
         rf"|local epsilon = (?:{_AMOUNT})(?: for each of [0-9,]+ reports, (?:{_AMOUNT}) together)?: somebody who was "
         rf"undecided guesses a yes or no right in at most (?:{_AMOUNT}) %",
         fields=(r"live\.(local_epsilon|guess|floor)",),

@@ -335,6 +335,7 @@ def choose_protocols(
     Of devices the floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
     """
     floor = settings.floor
+    whole("people", settings.people, at_least=2)
     batch = whole("min_batch", settings.batch, at_least=2)
     honest_users(batch, settings.honest)
     pledge = Pledge(

@@ -4,25 +4,46 @@ import re
 import time
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 import live_support as live
-from live.pages.test_pages import Visit, answer, browser, demonstration
+from live.pages.test_pages import AXE, Visit, answer, find_barriers
+from live.wire.vectors import ask_all
+from shuffledp.live import pages
+from shuffledp.live.analyzer import open_records
+from shuffledp.live.serve.analyzer import describe_collection
 from shuffledp.live.wire import Collection, Pledge, Windows
+from shuffledp.live.wire.report import open_report, split_upload
+from support import need
 
-__all__ = ["browser", "demonstration"]
 pytestmark = pytest.mark.xdist_group("browser")
 
 CODE, OTHER = "ab" * 32, "cd" * 32
 
 
-def show_page(visit, place, *, tokens=False, windows=None, replies=None, state="open", **pledge):
-    """Open the page of a made-up collection; a reply is a reason to refuse, None to accept, or False for no network."""
+def show_page(
+    visit,
+    place,
+    *,
+    tokens=False,
+    windows=None,
+    replies=None,
+    state="open",
+    results=None,
+    prepare=None,
+    questions=None,
+    **pledge,
+):
+    """Open the page of a made-up collection; a reply is a reason to refuse, None to accept, or False for no network.
+
+    `prepare` gets what the analyzer publishes, which the page finds at `results`.
+    """
     now = int(time.time())
     promised = {"epsilon": 1.0, "delta": 1e-6, "honest": 1.0, "min_batch": 10_000, **pledge}
     floor = promised.pop("local_epsilon", 3.0)
     collection = live.make_collection(
-        questions=live.questions(min(floor, 3.0))[:1],
+        questions=questions or live.questions(min(floor, 3.0))[:1],
         windows=windows or Windows(start=now - 100, seconds=86_400, count=1, grace=0),
         url="{0.scheme}://{0.netloc}".format(urlsplit(place)),
         tokens=tokens,
@@ -41,7 +62,9 @@ def show_page(visit, place, *, tokens=False, windows=None, replies=None, state="
     page = visit.page
     page.route("**/collections/*", lambda route: route.fulfill(body=collection.raw))
     page.route("**/reports", take)
-    listed = {"windows": [{"window": 0, "state": state}]}
+    listed = {"windows": [{"window": 0, "state": state}], "results": results}
+    if prepare is not None:
+        prepare.update(publish(collection))
     page.route("**/windows", lambda route: route.fulfill(json=listed))
     page.goto(f"{place}#{collection.id.hex()}")
     page.wait_for_selector("h1")
@@ -152,8 +175,9 @@ def test_closing_says_what_it_deletes_and_asks(browser, demonstration):
     with Visit(browser) as desk:
         page = desk.page
         page.goto(demonstration["desk"])
-        article = page.locator("article").first
+        article = page.locator("article", has_text="Close it now").last
         article.locator("text=Close it now").click()
+        article = page.locator("article", has=page.locator("[role=alertdialog]"))
         said = article.locator("[role=alertdialog] p").inner_text()
         assert re.fullmatch(
             r"[\d,]+ more reports are needed for a result\. Closing now deletes (the 1 report|all [\d,]+ reports) "
@@ -165,7 +189,8 @@ def test_closing_says_what_it_deletes_and_asks(browser, demonstration):
         assert article.locator("[role=alertdialog]").is_visible()
         assert page.evaluate("document.activeElement.textContent") == "Keep it open"
         article.locator("text=Keep it open").click()
-        assert article.locator("text=takes answers").count() >= 1
+        page.locator("[role=alertdialog]").wait_for(state="detached")
+        assert page.locator("text=takes answers").count() >= 1
         desk.check()
 
 
@@ -180,6 +205,7 @@ def test_what_is_previewed_is_what_is_started(browser, demonstration):
         page.wait_for_selector("#preview svg")
         page.fill(".categories", "car, red\nbicycle\nother")
         page.fill("[name=people]", "20000")
+        page.click("text=Promise, protection and time")
         page.fill("[name=error]", "5")
         page.wait_for_selector("#preview >> text=car, red", timeout=60_000)
         page.wait_for_selector("#make:enabled")
@@ -192,3 +218,191 @@ def test_what_is_previewed_is_what_is_started(browser, demonstration):
         assert started.pledge.local_epsilon == wanted["local_epsilon"]
         assert started.pledge.epsilon == wanted["epsilon"]
         desk.check()
+
+
+def publish(collection):
+    """What the analyzer shows once it has published a result of the first question."""
+    rows = [
+        {"label": label, "value": value, "stderr": 10.0, "low": max(0.0, value - 20), "high": 520.0}
+        for label, value in {"car": 500.0, "bicycle": 300.0, "bus": -3.0}.items()
+    ]
+    answered = {"people": 800, "of": 800, "estimate": rows}
+    result = {
+        "window": 0,
+        "level": 0.95,
+        "promise": collection.pledge.to_dict(),
+        "questions": {"way": answered},
+        "version": "0.1.0",
+    }
+    return {"collection": describe_collection(collection), "results": [result]}
+
+
+def test_a_closed_survey_shows_its_result(browser, place, demonstration):
+    with Visit(browser) as visit:
+        page = visit.page
+        shown = {}
+        page.route("**/results.json", lambda route: route.fulfill(json=shown))
+        collection = show_page(
+            visit, place, state="deleted", results=demonstration["results"], prepare=shown
+        )[0]
+        page.wait_for_selector("#result svg")
+        said = page.inner_text("#result")
+        assert "800 people answered in round 1." in said
+        assert "500 (63 %)" in page.inner_html("#result svg")
+        assert "It is shown as it came out" in said, "an estimate below 0 is explained"
+        assert page.query_selector("form") is None
+        page.click("text=Methods paragraph")
+        methods = page.inner_text(".paragraph")
+        for part in ("Kairouz", "epsilon = 1,", "delta = 0.000001", collection.id.hex(), "800"):
+            assert part in methods
+        csv, xlsx = (page.get_attribute(f"a[download$={kind}]", "href") for kind in ("csv", "xlsx"))
+        assert csv == f"{demonstration['results']}/results.csv"
+        assert page.request.get(csv).status == page.request.get(xlsx).status == 200
+        visit.check()
+
+
+def test_the_result_of_another_survey_is_not_shown(browser, place, demonstration):
+    with Visit(browser) as visit:
+        shown = {}
+        visit.page.route("**/results.json", lambda route: route.fulfill(json=shown))
+        show_page(visit, place, state="deleted", results=demonstration["results"], prepare=shown)
+        visit.page.wait_for_selector("#result")
+        shown["collection"]["id"] = "0" * 64
+        visit.page.reload()
+        visit.page.wait_for_selector("text=The result is not published yet")
+
+
+def test_what_is_wrong_is_said_beside_the_field(browser, place):
+    asked = ask_all()
+    numbers = [each for each in asked if each.task in ("mean", "quantiles") and not each.range][:1]
+    with Visit(browser) as visit:
+        page = visit.page
+        show_page(visit, place, questions=(*live.questions(1.0)[:1], *numbers))
+        name = numbers[0].name
+        page.click("button[type=submit]")
+        page.wait_for_selector("text=2 answers need another look")
+        first = page.locator("fieldset").first
+        assert first.locator(".error").inner_text() == "Please choose an answer."
+        assert first.locator("[role=radiogroup]").get_attribute("aria-invalid") == "true"
+        assert page.evaluate("document.activeElement.value") == "car"
+        choose(page)
+        assert first.locator(".error").inner_text() == "", "it goes when it is mended"
+        for given, said in {
+            "many": "Please write a number, such as",
+            "1,500": "Is this 1500 or 1.500? Please write the number without thousands",
+            "1e9": "Please write a number from",
+        }.items():
+            page.fill(f"input[name={name}]", given)
+            page.click("button[type=submit]")
+            page.wait_for_selector(f"text={said}")
+            assert page.get_attribute(f"input[name={name}]", "aria-invalid") == "true"
+            assert page.evaluate("document.activeElement.name") == name
+        described = page.get_attribute(f"input[name={name}]", "aria-describedby").split()
+        assert all(page.query_selector(f"[id='{each}']") for each in described)
+        visit.check()
+
+
+READ = """(texts) => import("/assets/strings.js").then(async ({ load, readNumber }) => {
+  const found = {};
+  for (const language of ["en", "de"]) {
+    await load(language, "answer");
+    found[language] = texts.map(readNumber);
+  }
+  return found;
+})"""
+
+
+def test_numbers_are_read_as_people_write_them(browser, place):
+    texts = ["1,5", "1.5", "1,500", "1.500", "0,125", "-3", "1e-8", "12.345,6", "", "-", "1500"]
+    with Visit(browser) as visit:
+        show_page(visit, place)
+        found = visit.page.evaluate(READ, texts)
+    both = {"one": "1500", "other": "1.500"}
+    assert found["en"] == [1.5, 1.5, both, 1.5, 0.125, -3, 1e-8, None, None, None, 1500]
+    both = {"one": "1500", "other": "1,500"}
+    assert found["de"] == [1.5, 1.5, 1.5, both, 0.125, -3, 1e-8, None, None, None, 1500]
+
+
+def test_what_was_sent_is_shown_afterwards_and_never_before(browser, place):
+    with Visit(browser) as visit:
+        page = visit.page
+        collection, bodies = show_page(visit, place)
+        choose(page)
+        page.click("text=Try it with a made-up answer")
+        page.wait_for_selector("#odds")
+        assert page.query_selector("#sent") is None
+        page.click("button[type=submit]")
+        shown = page.wait_for_selector("#sent dd").inner_text()
+        assert page.locator("#sent").count() == 1
+        visit.check()
+    (sealed,) = split_upload(collection, bodies[0])
+    opened = open_report(collection, sealed, live.outer_secrets(collection))
+    rows = np.frombuffer(opened.inners, dtype=np.uint8).reshape(-1, collection.inner_size)
+    plains, _ = open_records(collection, 0, live.secret("inner"), rows)
+    assert collection.questions[0].labels[plains[0][1]] == shown
+
+
+@pytest.mark.parametrize(
+    ("floor", "said"),
+    [
+        (3.0, "About 9 times in 10 what is sent is the answer itself"),
+        (1.0, "About 6 times in 10 what is sent is the answer itself"),
+    ],
+)
+def test_the_odds_are_those_of_the_law(browser, place, floor, said):
+    with Visit(browser) as visit:
+        show_page(visit, place, local_epsilon=floor, epsilon=min(floor, 1.0))
+        visit.page.click("text=Try it with a made-up answer")
+        assert visit.page.wait_for_selector("#odds").inner_text().startswith(said)
+
+
+def test_a_page_without_protection_says_that_it_needs_https(browser, place):
+    with Visit(browser) as visit:
+        visit.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: 0})")
+        visit.page.goto(f"{place}#{'0' * 64}")
+        visit.page.wait_for_selector("text=an address that begins with https")
+
+
+@pytest.mark.parametrize("which", ["page", "results", "desk"])
+def test_without_scripts_the_pages_say_so(browser, demonstration, which):
+    with Visit(browser, java_script_enabled=False) as visit:
+        visit.page.goto(demonstration[which])
+        assert visit.page.locator("text=Loading").is_hidden()
+        assert visit.page.locator("main h1").is_visible()
+
+
+def test_the_page_works_in_a_subfolder_of_another_host(browser, place, tmp_path):
+    pages.write_site(tmp_path / "site")
+    with Visit(browser) as visit:
+        page = visit.page
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(place))
+
+        def serve(route):
+            path = tmp_path / "site" / urlsplit(route.request.url).path.partition("/deep/er/")[2]
+            route.fulfill(path=path)
+
+        page.route("**/deep/er/**", serve)
+        collection = show_page(visit, place)[0]
+        page.goto(f"{origin}/deep/er/index.html#link={collection.link}")
+        page.wait_for_selector("form")
+        page.click("text=Try it with a made-up answer")
+        page.wait_for_selector("#odds")
+        visit.check()
+
+
+@pytest.mark.parametrize(
+    ("language", "direction", "send"), [("de", "ltr", "Senden"), ("ar", "rtl", "ع Send")]
+)
+def test_the_page_speaks_the_language_of_the_survey(browser, place, language, direction, send):
+    need(AXE.exists(), "axe-core")
+    with Visit(browser, bypass_csp=True, locale=language) as visit:
+        page = visit.page
+        page.goto(f"{place}#{'0' * 64}")  # a page without a survey speaks the reader's language
+        page.wait_for_selector("h1")
+        assert page.get_attribute("html", "lang") == language
+        assert page.get_attribute("html", "dir") == direction
+        assert send.split()[0] in page.evaluate(SAY)
+        assert find_barriers(page) == []
+
+
+SAY = 'import("/assets/strings.js").then(({ say }) => say("answer.send"))'

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.live.design import make_collection, parse_survey
 from shuffledp.live.serve import processes
 from shuffledp.live.serve.folders import Home
@@ -112,11 +112,11 @@ def test_without_a_floor_an_error_is_reached_or_not():
 
 def test_what_the_page_sends_is_read_strictly():
     with pytest.raises(DataError, match="epsilon='one' must be a number"):
-        read_form(b'{"epsilon": "one"}')
-    assert read_form(b'{"collection": {"local_epsilon": "none"}}') == {
+        read_form({"epsilon": "one"})
+    assert read_form({"collection": {"local_epsilon": "none"}}) == {
         "collection": {"local_epsilon": "none"}
     }
-    assert read_form(b'{"questions": {"a": {"lower": "-1.5"}}}') == {
+    assert read_form({"questions": {"a": {"lower": "-1.5"}}}) == {
         "questions": {"a": {"lower": -1.5}}
     }
 
@@ -146,18 +146,18 @@ class TestDrafts:
     def test_a_draft_is_started_once_and_only_while_it_is_fresh(self, desk):
         shown = desk.preview(survey())
         desk.start({"draft": shown["draft"]})
-        with pytest.raises(DataError, match="this preview is older than 10 minutes"):
+        with pytest.raises(ParameterError, match="must be a preview of the last 10 minutes"):
             desk.start({"draft": shown["draft"]})
         shown = desk.preview(survey())
         desk.moment[0] = 601.0
-        with pytest.raises(DataError, match="look at the new one"):
+        with pytest.raises(ParameterError, match="look at the new one"):
             desk.start({"draft": shown["draft"]})
-        with pytest.raises(DataError):
+        with pytest.raises(ParameterError):
             desk.start({})
 
     def test_old_drafts_are_forgotten(self, desk):
         first = desk.preview(survey())["draft"]
         for _ in range(8):
             desk.preview(survey())
-        with pytest.raises(DataError):
+        with pytest.raises(ParameterError):
             desk.start({"draft": first})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import threading
 import time
 from collections import Counter
@@ -16,7 +14,7 @@ from shuffledp.core.errors import ShuffledpError, WireError
 from shuffledp.core.version import __version__
 from shuffledp.live.disk import hold
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
-from shuffledp.live.serve.http import bind, listen, run_loop
+from shuffledp.live.serve.http import CORS, bind, listen, run_loop
 from shuffledp.live.serve.journal import Health, Journal, measure_uptime
 from shuffledp.live.serve.metrics import (
     bind_place,
@@ -27,8 +25,10 @@ from shuffledp.live.serve.metrics import (
 )
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
+from shuffledp.live.serve.sheets import XLSX, write_csv, write_xlsx
 from shuffledp.live.trust import describe_trust
 from shuffledp.live.wire.batch import Manifest
+from shuffledp.protocols import spec
 
 if TYPE_CHECKING:
     import socket
@@ -50,7 +50,6 @@ __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
 _FINAL = ("published", "refused")
 _MOST_BATCH = 1 << 32
 _SHORT = 1 << 14  # bytes of a reply that says hardly anything
-_NUMBERS = Number._fields[1:]
 
 
 def work_once(
@@ -228,7 +227,7 @@ def make_app(
 ) -> Starlette:
     """What readers of the result see."""
     from starlette.applications import Starlette
-    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
     safe = {
@@ -239,13 +238,22 @@ def make_app(
 
     about = describe_collection(analyzer.collection)
 
-    async def results(_: Request) -> Response:
-        content = {"collection": about, "results": analyzer.results()}
-        return JSONResponse(content, headers=safe)
+    def save(name: str, write: Callable[[], Response]) -> Callable[[Request], Any]:
+        """Let people save what is written under a name, and pages of other addresses read it."""
 
-    async def table(_: Request) -> Response:
-        text = write_csv(analyzer.results())
-        return PlainTextResponse(text, headers=safe, media_type="text/csv")
+        async def answer(_: Request) -> Response:
+            reply = write()
+            kept = {"Content-Disposition": f'attachment; filename="{name}"'}
+            reply.headers.update({**safe, **CORS, **kept})
+            return reply
+
+        return answer
+
+    files: dict[str, Callable[[], Response]] = {
+        "results.json": lambda: JSONResponse({"collection": about, "results": analyzer.results()}),
+        "results.csv": lambda: Response(write_csv(analyzer.results()), media_type="text/csv"),
+        "results.xlsx": lambda: Response(write_xlsx(analyzer.results()), media_type=XLSX),
+    }
 
     async def page(request: Request) -> Response:
         return show_asset(request, "/assets/result.html")
@@ -267,8 +275,7 @@ def make_app(
     handlers: list[tuple[str, Callable[[Request], Any]]] = [
         ("/", page),
         ("/results.html", plain),
-        ("/results.json", results),
-        ("/results.csv", table),
+        *((f"/{name}", save(name, write)) for name, write in files.items()),
         ("/status", status),
         ("/healthz", tell_health),
     ]
@@ -281,52 +288,33 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     questions = []
     for each in collection.questions:
         lower, upper = each.ends or (None, None)
+        known = spec(each.protocol.name)
         shown = {"name": each.name, "text": each.text, "task": each.task}
-        questions.append({**shown, "lower": lower, "upper": upper})
+        made = {"protocol": known.name, "title": known.title, "reference": known.reference}
+        questions.append({**shown, "lower": lower, "upper": upper, **made})
     return {
         "id": collection.id.hex(),
         "title": collection.title,
         "one_operator": collection.development,
+        "dummies": sum(each.noise.mean_total for each in collection.questions if each.noise),
         "questions": questions,
         "trust": [list(row) for row in describe_trust(collection)],
     }
-
-
-def write_csv(results: list[dict[str, Any]]) -> str:
-    """The results as a table: one line per window, question and row."""
-    lines = io.StringIO()
-    writer = csv.writer(lines)
-    writer.writerow(["window", "question", "people", "of", "label", *_NUMBERS])
-    for result in results:
-        for name, answer in result["questions"].items():
-            for row in answer["estimate"]:
-                numbers = [row[each] for each in _NUMBERS]
-                who = [answer["people"], answer.get("of", answer["people"])]
-                writer.writerow([result["window"], name, *who, _disarm(row["label"]), *numbers])
-    return lines.getvalue()
-
-
-def _disarm(label: str) -> str:
-    """A label that no spreadsheet takes for a formula: anybody may have sent it as a word.
-
-    >>> _disarm("=1+1"), _disarm("bus")
-    ("'=1+1", 'bus')
-    """
-    return f"'{label}" if label.startswith(("=", "+", "-", "@", "\t", "\r")) else label
 
 
 def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
     """The results as one page: no script, nothing from elsewhere, every text escaped."""
     say = html.escape
     parts = [
-        "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'>",
         f"<title>{say(collection.title)}</title>",
         "<style>:root{color-scheme:light dark}"
         "body{font:16px system-ui;max-width:46em;margin:2em auto;padding:0 1em}"
         "table{display:block;overflow-x:auto}"
         "td,th{text-align:left;padding:.2em 1em .2em 0}td.n{text-align:right}"
         "i{display:inline-block;height:.8em;background:#0072B2}</style>",
-        f"<h1>{say(collection.title)}</h1>",
+        f"<main><h1 dir=auto>{say(collection.title)}</h1>",
     ]
     if not results:
         parts.append("<p>Nothing is published yet.</p>")
@@ -338,7 +326,7 @@ def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
         for who, what in describe_trust(collection)
     )
     parts.append(
-        f"<h2>Who may learn what</h2><table><tr><th>compromised<th>people still have</tr>{rows}</table>"
+        f"<h2>Who may learn what</h2><table><tr><th>compromised<th>people still have</tr>{rows}</table></main>"
     )
     return "".join(parts)
 

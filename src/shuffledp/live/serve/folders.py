@@ -87,15 +87,21 @@ class Home:
     def create(
         self, collection: Collection, shuffler: ShufflerSecrets, analyzer: AnalyzerSecrets | None
     ) -> None:
-        """A new folder; refuses one that has a collection already."""
+        """A new folder; refuses one that has a collection already. What fails leaves nothing behind."""
         if self.document.exists():
             raise DataError(f"{self.document} is there already: a collection never changes")
         self.check_length()
-        make_private(self.path)
-        shuffler.save(self.shuffler)
-        if analyzer is not None:
-            analyzer.save(self.analyzer)
-        write_whole(self.document, [collection.raw])
+        before = _list_there(self.path)
+        try:
+            make_private(self.path)
+            shuffler.save(self.shuffler)
+            if analyzer is not None:
+                analyzer.save(self.analyzer)
+            write_whole(self.document, [collection.raw])
+        except BaseException:
+            for made in sorted(_list_there(self.path) - before, reverse=True):
+                made.rmdir() if made.is_dir() else made.unlink()
+            raise
 
     def check_length(self) -> None:
         """Refuse a folder whose path is too long for the operator's socket: systems allow about 100 bytes."""
@@ -154,3 +160,8 @@ class Home:
         check_private(self.analyzer)
         secrets = AnalyzerSecrets.load(self.analyzer, collection)
         return Analyzer(collection=collection, secrets=secrets, folder=self.analyzer, opener=opener)
+
+
+def _list_there(path: Path) -> set[Path]:
+    """The folder and all that is in it, if it is there."""
+    return {path, *path.rglob("*")} if path.exists() else set()

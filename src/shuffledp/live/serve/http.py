@@ -37,11 +37,17 @@ def require_serve() -> None:
         ) from error
 
 
-def problem(status: int, reason: str, sentence: str) -> Response:
-    """An error that programs and people can read; never the text of an exception."""
+def problem(status: int, reason: str, sentence: str, *, field: str | None = None) -> Response:
+    """An error that programs and people can read, perhaps about a field; never the text of an exception."""
     from starlette.responses import JSONResponse
 
-    content = {"type": "about:blank", "title": reason, "status": status, "detail": sentence}
+    content: dict[str, Any] = {
+        "type": "about:blank",
+        "title": reason,
+        "status": status,
+        "detail": sentence,
+    }
+    content |= {} if field is None else {"field": field}
     headers = {**CORS, **({"Retry-After": "1"} if status in (429, 503) else {})}
     return JSONResponse(content, status, headers, media_type="application/problem+json")
 

@@ -6,7 +6,9 @@ It listens on loopback and wants the bearer token that the command prints: no co
 from __future__ import annotations
 
 import hmac
+import json
 import math
+import re
 import secrets as randomness
 import threading
 import time
@@ -19,7 +21,12 @@ import numpy as np
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import list_numbers
 from shuffledp.core.domain import Reals
-from shuffledp.core.errors import DataError, ShuffledpError, UnsupportedError
+from shuffledp.core.errors import (
+    DataError,
+    ParameterError,
+    ShuffledpError,
+    UnsupportedError,
+)
 from shuffledp.live.design import (
     LARGEST_FLOOR,
     SurveyFile,
@@ -28,12 +35,13 @@ from shuffledp.live.design import (
     measure_influence,
     parse_survey,
 )
+from shuffledp.live.disk import make_private, write_whole
 from shuffledp.live.groups import foresee_groups
 from shuffledp.live.serve.client import Operator, connect
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.http import bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
-from shuffledp.live.serve.processes import Role, find_port, start_roles, stop_roles
+from shuffledp.live.serve.processes import Role, check_port, find_port, start_roles, stop_roles
 from shuffledp.live.serve.simulate import fall_off
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import measure_sight
@@ -46,12 +54,15 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
 
     from shuffledp.core.estimate import Estimate
     from shuffledp.live.design import Design
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
     from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.question import Question
+
+    _Work = Callable[[Request, dict[str, Any]], Any]
 
 __all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
 
@@ -239,7 +250,10 @@ class _Draft:
 
 
 class Desk(Planner):
-    """The collections of a folder, each with its roles running, as long as the desk is open."""
+    """The collections of a folder, each with its roles running, as long as the desk is open; and saved drafts.
+
+    `root` has a folder for each collection, and `drafts` with what forms said. All of them come back.
+    """
 
     def __init__(
         self,
@@ -253,7 +267,24 @@ class Desk(Planner):
         self._drafts: dict[str, _Draft] = {}
         self._workers = workers
         self._running: dict[str, tuple[Home, list[Role]]] = {}
+        self._stopped: list[dict[str, Any]] = []
         self._lock = threading.Lock()
+
+    def adopt_all(self) -> list[str]:
+        """Start the roles of every collection of the folder again; returns their ids, oldest first.
+
+        One that cannot be started is shown with the reason, and keeps no other.
+        """
+        found = []
+        make_private(self._root)
+        for document in sorted(self._root.glob("*/collection.json"), key=_age):
+            home = Home(document.parent)
+            try:
+                found.append(self.adopt(home))
+            except (ShuffledpError, OSError) as error:
+                shown = {"title": home.path.name, "stopped": str(error), "folder": str(home.path)}
+                self._stopped.append(shown)
+        return found
 
     def adopt(self, home: Home) -> str:
         """Start the roles of a collection that is there; returns its id."""
@@ -262,6 +293,7 @@ class Desk(Planner):
             raise UnsupportedError(
                 f"{home.path} is for two operators, each on a machine of its own"
             )
+        check_port(int(collection.url.rpartition(":")[2]))
         roles = start_roles(home, find_port(), workers=self._workers)
         with self._lock:
             self._running[collection.id.hex()] = (home, roles)
@@ -291,13 +323,53 @@ class Desk(Planner):
         with self._lock:
             draft = self._drafts.get(str(identity))
             if draft is None or self._clock() - draft.made > _FRESH:
-                raise DataError(
-                    f"this preview is older than {_FRESH // 60} minutes: look at the new one, and start that"
+                raise ParameterError(
+                    "draft",
+                    identity,
+                    f"must be a preview of the last {_FRESH // 60} minutes: look at the new one, and start that",
                 )
             del self._drafts[str(identity)]
         home = Home(self._root / draft.collection.id.hex()[:16])
         home.create(draft.collection, draft.shuffler, draft.analyzer)
-        return {"id": self.adopt(home), "page": draft.collection.page}
+        started = self.adopt(home)
+        if content.get("key"):
+            self.discard(str(content["key"]))
+        return {"id": started, "page": draft.collection.page}
+
+    def document(self, identity: str) -> bytes | None:
+        """The document of a draft that was previewed, for a look at its page; None if there is none."""
+        with self._lock:
+            draft = self._drafts.get(identity)
+        return None if draft is None else draft.collection.raw
+
+    def save(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Keep what a form says, under its key or a new one."""
+        key, said = content.get("key") or randomness.token_hex(8), content.get("content")
+        if not isinstance(said, dict) or not isinstance(said.get("questions"), list):
+            raise DataError("a draft must have questions")
+        path = self._draft_path(str(key))
+        make_private(self._root)
+        make_private(path.parent)
+        write_whole(path, [json.dumps(said, ensure_ascii=False).encode()])
+        return {"key": key}
+
+    def discard(self, key: str) -> dict[str, Any]:
+        """Delete what a form said."""
+        self._draft_path(key).unlink(missing_ok=True)
+        return {}
+
+    def _draft_path(self, key: str) -> Path:
+        if not _KEY.fullmatch(key):
+            raise DataError("there is no such draft")
+        return self._root / "drafts" / f"{key}.json"
+
+    def _list_drafts(self) -> list[dict[str, Any]]:
+        found = []
+        for path in sorted((self._root / "drafts").glob("*.json"), key=_age):
+            content = json.loads(path.read_bytes())
+            shown = {"key": path.stem, "title": str(content.get("title", "")), "content": content}
+            found.append(shown)
+        return found
 
     def _find(self, identity: str) -> tuple[Home, list[Role]]:
         with self._lock:
@@ -315,7 +387,12 @@ class Desk(Planner):
         """Everything the page shows about every collection."""
         with self._lock:
             running = dict(self._running)
-        return {"collections": [self._describe(home, roles) for home, roles in running.values()]}
+        shown = [self._describe(home, roles) for home, roles in running.values()]
+        return {
+            "folder": str(self._root),
+            "collections": [*reversed(shown), *self._stopped],
+            "drafts": self._list_drafts(),
+        }
 
     def _describe(self, home: Home, roles: list[Role]) -> dict[str, Any]:
         collection, now = home.collection(), time.time()
@@ -359,18 +436,17 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
     from starlette.responses import JSONResponse
     from starlette.routing import Route
 
-    def guard(work: Callable[[Request, dict[str, Any]], Any]) -> Callable[[Request], Any]:
+    def guard(work: _Work) -> Callable[[Request], Any]:
         async def guard(request: Request) -> Response:
             refused = _refuse(request, token)
             if refused is not None:
                 return refused
             try:
                 body = await read_body(request, _MOST_BYTES)
-                content = read_form(body) if body else {}
-                found = await run_in_threadpool(work, request, content)
+                found = await run_in_threadpool(work, request, read_json(body) if body else {})
             except ShuffledpError as error:
-                return problem(400, "refused", str(error))
-            return JSONResponse(found, headers={"Cache-Control": "no-store"})
+                return _explain(error)
+            return JSONResponse(found, headers=_FRESHLY)
 
         return guard
 
@@ -382,22 +458,56 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
     routes = [
         Route("/", page),
         *asset_routes(),
-        Route("/api/preview", guard(lambda _, body: desk.preview(body)), methods=["POST"]),
+        Route(
+            "/api/preview", guard(lambda _, body: desk.preview(read_form(body))), methods=["POST"]
+        ),
     ]
     if isinstance(desk, Desk):
-        routes += [
-            Route("/api/status", guard(lambda _, __: desk.status())),
-            Route("/api/collections", guard(lambda _, body: desk.start(body)), methods=["POST"]),
-            Route(
-                "/api/collections/{id}/close",
-                guard(lambda request, _: desk.close(request.path_params["id"])),
-                methods=["POST"],
-            ),
-        ]
+        routes += _make_routes(desk, guard)
     return Starlette(routes=routes)
 
 
+def _explain(error: ShuffledpError) -> Response:
+    """What is wrong, and with which field."""
+    named = error.name if isinstance(error, ParameterError) else None
+    return problem(400, "refused", str(error), field=named)
+
+
+def _make_routes(desk: Desk, guard: Callable[[_Work], Callable[[Request], Any]]) -> list[Route]:
+    """What a desk has beyond a planner."""
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    async def show_draft(request: Request) -> Response:
+        raw = desk.document(request.path_params["id"])
+        if raw is None or host_of(request) not in _LOCAL:
+            return problem(404, "unknown", "this preview is gone: make it anew")
+        return Response(raw, media_type="application/json", headers=_FRESHLY)
+
+    async def show_page(request: Request) -> Response:
+        return show_asset(request, "/assets/answer.html")
+
+    changes: dict[str, _Work] = {
+        "/api/collections": lambda _, body: desk.start(body),
+        "/api/collections/{id}/close": lambda request, _: desk.close(request.path_params["id"]),
+        "/api/drafts": lambda _, body: desk.save(body),
+        "/api/drafts/{key}/delete": lambda request, _: desk.discard(request.path_params["key"]),
+    }
+    return [
+        Route("/drafts/{id}", show_draft),
+        Route("/preview/{id}", show_page),
+        Route("/api/status", guard(lambda _, __: desk.status())),
+        *(Route(path, guard(work), methods=["POST"]) for path, work in changes.items()),
+    ]
+
+
 _LOCAL = ("127.0.0.1", "localhost", "::1")
+_FRESHLY = {"Cache-Control": "no-store"}
+_KEY = re.compile("[0-9a-f]{16}")
+
+
+def _age(path: Path) -> tuple[float, str]:
+    return path.stat().st_mtime, path.parent.name
 
 
 def _refuse(request: Request, token: str) -> Response | None:
@@ -412,13 +522,13 @@ def _refuse(request: Request, token: str) -> Response | None:
     return None
 
 
-def read_form(body: bytes) -> dict[str, Any]:
-    """What the page sends: strict JSON, whose decimals are strings.
+def read_form(content: dict[str, Any]) -> dict[str, Any]:
+    """The survey that the page sends, whose decimals are strings.
 
-    >>> read_form(b'{"epsilon": "0.5", "collection": {"people": 100, "local_epsilon": "3"}}')
+    >>> read_form({"epsilon": "0.5", "collection": {"people": 100, "local_epsilon": "3"}})
     {'epsilon': 0.5, 'collection': {'people': 100, 'local_epsilon': 3.0}}
     """
-    return {name: _read_value(name, value) for name, value in read_json(body).items()}
+    return {name: _read_value(name, value) for name, value in content.items()}
 
 
 _DECIMALS = {"epsilon", "delta", "local_epsilon", "honest", "lower", "upper", "weight", "error"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shuffledp.live.serve.folders import Home
 
-__all__ = ["Role", "find_port", "play_roles", "start", "start_roles", "stop_roles"]
+__all__ = ["Role", "check_port", "find_port", "play_roles", "start", "start_roles", "stop_roles"]
 
 _PATIENCE = 240.0
 
@@ -28,6 +28,18 @@ def find_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def check_port(port: int) -> None:
+    """Refuse a port that something else listens on: the address of a collection never changes."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UnsupportedError(
+                f"port {port}, where people find this survey, cannot be used now: {error.strerror}"
+            ) from None
 
 
 class Role:
@@ -80,7 +92,8 @@ def start_roles(
 ) -> list[Role]:
     """The shuffler, and the analyzer with these options, ready; if one of them is not, both end."""
     port = int(home.collection().url.rpartition(":")[2])
-    roles = [start("shuffler", home, port, workers=workers)]
+    results = f"http://127.0.0.1:{analyzer_port}"
+    roles = [start("shuffler", home, port, "--results", results, workers=workers)]
     try:
         roles.append(start("analyzer", home, analyzer_port, *options, workers=workers))
         for role in roles:

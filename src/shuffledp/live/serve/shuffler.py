@@ -34,6 +34,7 @@ from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.pool import ReportPool
 from shuffledp.live.store import AwayError, DamageError
 from shuffledp.live.wire.batch import verify_fetch
+from shuffledp.live.wire.document import read_url
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
 
 if TYPE_CHECKING:
@@ -121,8 +122,10 @@ class ShufflerServer:
         uptime: Callable[[], float] = measure_uptime,
         journal: Journal | None = None,
         reopen: Callable[[], Store] | None = None,
+        results: str | None = None,
     ) -> None:
         self.shuffler = shuffler
+        self._results = results
         self.intake = intake
         self.clock = clock
         self.uptime = uptime
@@ -276,7 +279,8 @@ class ShufflerServer:
     async def _page(self, request: Request) -> Response:
         if request.path_params["id"] != self.shuffler.collection.id.hex():
             raise WireError("unknown_collection", "there is no such collection here")
-        return show_asset(request, "/assets/answer.html")
+        where = "'self'" if self._results is None else f"'self' {self._results}"
+        return show_asset(request, "/assets/answer.html", connect=where)
 
     async def _preflight(self, request: Request) -> Response:
         from starlette.responses import Response
@@ -307,7 +311,7 @@ class ShufflerServer:
 
         now = self.clock()
         status = await self.intake.run(lambda: self.shuffler.status(now, operator=False))
-        return JSONResponse({"windows": status}, headers=CORS)
+        return JSONResponse({"windows": status, "results": self._results}, headers=CORS)
 
     def _guard(self, handler: Callable[[int, Request], Any]) -> Callable[[Request], Any]:
         """Let only the analyzer in, which signs what it asks for."""
@@ -481,12 +485,15 @@ def run_shuffler(
     port: int,
     workers: int | None = None,
     metrics: str | None = None,
+    results: str | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until a signal comes; then answer what was taken, and end. `ready` is called once it listens.
 
     `metrics` is the address at which a monitoring system may ask, with the token in `shuffler/metrics-token`.
+    `results` is the address of the analyzer's page, whose results people see once they are published.
     """
+    where = None if results is None else read_url(results.rstrip("/"))
     journal = Journal("shuffler")
     with hold(make_private(home.desk), "shuffler"), bind(host, port) as place, ExitStack() as more:
         shuffler = _open(home, journal)
@@ -498,7 +505,12 @@ def run_shuffler(
         async def serve() -> None:
             intake = Intake(shuffler, pool=pool)
             server = ShufflerServer(
-                shuffler, intake, token=token, journal=journal, reopen=home.open_store
+                shuffler,
+                intake,
+                token=token,
+                journal=journal,
+                reopen=home.open_store,
+                results=where,
             )
             journal.note("start", version=__version__, collection=shuffler.collection.id.hex())
             ready()

@@ -1,243 +1,220 @@
 // The participation page: the questions, the promise, what leaves the device, sending.
 
-import { BrowserOutbox, Device, findEnds, findPlace, isSupported, MemoryOutbox, randomize, secureWords, WireError } from "/device/index.js";
-import { describeTrust } from "./trust.js";
-import { find, make, makeTable } from "./dom.js";
-import { strings } from "./strings.js";
+import { BrowserOutbox, Device, isSupported, MemoryOutbox, WireError } from "../device/index.js";
+import { find, make, tell } from "./dom.js";
+import { makeFields, readFields } from "./fields.js";
+import { chooseLanguage, current, guessAfter, load, look, percentAbove, say, tier } from "./strings.js";
 
-/** @typedef {import("/device/index.js").Collection} Collection */
+/** @typedef {import("../device/index.js").Collection} Collection */
 
 const main = find("main");
 
 /** What stands after the #: the id, or link=LINK if the page is hosted apart from the shuffler; and token=TOKEN. */
 const given = new URLSearchParams(location.hash.slice(1));
+/** Whether this is the operator's look at a draft. */
+const previewed = /\/preview\/([0-9a-f]{64})$/.exec(location.pathname)?.[1];
 
 /** The link of the collection. */
 function findLink() {
   if (given.get("link")) return given.get("link");
+  if (previewed) return `${location.origin}/drafts/${previewed}#${previewed}`;
   const id = /\/c\/([0-9a-f]{64})$/.exec(location.pathname)?.[1];
   const named = [...given.keys()].find((key) => /^[0-9a-f]{64}$/.test(key)) ?? id;
   return id ? `${location.origin}/collections/${id}#${named}` : null;
 }
 
 function openOutbox() {
-  return "indexedDB" in globalThis && navigator.locks ? new BrowserOutbox() : new MemoryOutbox();
+  return !previewed && "indexedDB" in globalThis && navigator.locks ? new BrowserOutbox() : new MemoryOutbox();
 }
 
 /** @param {string} sentence @param {string=} more */
 function refuse(sentence, more) {
-  main.replaceChildren(make("h1", {}, strings.cannot), make("p", { class: "bad", role: "alert" }, sentence));
+  document.title = say("answer.cannot");
+  main.replaceChildren(make("h1", {}, say("answer.cannot")), make("p", { class: "bad", role: "alert" }, sentence));
   if (more) main.append(make("p", { class: "soft" }, more));
 }
 
 async function start() {
-  const link = findLink();
-  if (!link) return refuse(strings.noLink);
+  const link = findLink(), spoken = load(chooseLanguage(navigator.languages), "answer");
+  if (!link || !isSecureContext) {
+    await spoken;
+    return refuse(say(link ? "answer.insecure" : "answer.noLink"));
+  }
   const device = new Device(openOutbox());
-  const [supported, opened] = await Promise.allSettled([isSupported(), device.open(link)]);
-  if (supported.status === "rejected" || !supported.value) return refuse(strings.noCurve);
-  if (opened.status === "fulfilled") return show(device, opened.value);
+  const [supported, opened] = await Promise.allSettled([isSupported(), device.open(link), spoken]);
+  if (supported.status === "rejected" || !supported.value) return refuse(say("answer.noCurve"));
+  if (opened.status === "fulfilled") {
+    const best = chooseLanguage([readTexts(opened.value).language]);
+    if (best !== current()) await load(best, "answer");
+    return show(device, opened.value);
+  }
   const error = opened.reason, known = error instanceof WireError && error.reason !== "unreachable";
-  refuse(known ? strings.tampered : strings.noAnswer, String(error instanceof Error ? error.message : error));
+  refuse(say(known ? "answer.tampered" : "answer.noAnswer"), known ? String(error.message) : undefined);
+  if (!known) main.append(make("button", { type: "button", onclick: () => location.reload() }, say("answer.retry")));
 }
+
+/** What stands around the questions. @param {Collection} collection @returns {{ language: string, direction: string, welcome?: string | null, consent?: string | null, contact?: string | null }} */
+const readTexts = (collection) => /** @type {any} */ (collection).texts ?? { language: "en", direction: "ltr" };
+
+/** The language of what the survey says: the page may have no catalogue for it. @param {Collection} collection */
+const speakSurvey = (collection) => ({ lang: readTexts(collection).language, dir: readTexts(collection).language === current() ? "auto" : readTexts(collection).direction });
 
 /** @param {Device} device @param {Collection} collection */
 async function show(device, collection) {
   document.title = collection.title;
   const window = collection.windowAt(Date.now() / 1000);
-  main.replaceChildren(make("h1", { dir: "auto" }, collection.title));
-  if (collection.development) main.append(make("p", { class: "bad" }, strings.development));
-  main.append(describePromise(collection));
+  const { welcome, contact } = readTexts(collection), own = speakSurvey(collection);
+  main.replaceChildren(make("h1", own, collection.title));
+  if (previewed) main.append(make("p", { class: "bad", id: "preview-only" }, say("answer.preview")));
+  else if (collection.development) main.append(make("p", { class: "bad" }, say("answer.development")));
   const status = make("p", { role: "status", "aria-live": "polite", id: "state" });
   // What an earlier visit could not send is sent now, whichever round it is for.
   const kept = await device.kept(collection), waiting = kept.filter(({ state }) => state === "pending" || state === "sent");
-  const own = window === null ? waiting.at(-1) : kept.find((each) => each.window === window) ?? waiting.at(-1);
-  const closed = own ? null : await explainClosed(collection, window);
-  if (own) main.append(make("p", {}, strings.answered), status, makeAgain(device, collection, own.window, status));
+  const mine = window === null ? waiting.at(-1) : kept.find((each) => each.window === window) ?? waiting.at(-1);
+  const state = previewed ? { closed: null } : await learnState(collection, window, kept.length), closed = mine ? null : state.closed;
+  if (welcome) main.append(make("p", { id: "welcome", ...own }, welcome));
+  if (!closed) main.append(describePromise(collection));
+  if (mine) main.append(make("p", {}, say("answer.answered")), status, makeAgain(device, collection, mine.window, status));
   else if (closed) main.append(make("p", { role: "alert", id: "closed" }, closed));
   else main.append(makeForm(device, collection, status));
-  if (own) say(status, own.state);
-  main.append(illustrate(collection), explainTrust(collection), explainCheck(collection));
-  for (const each of waiting) await send(device, collection, each.window, each === own ? status : make("p"));
+  if (mine) tellState(status, mine.state);
+  if ((mine && state.counted) || closed) await import("./closed.js").then(({ showResult }) => showResult(main, collection, state), () => {});
+  main.append(explain(collection, "illustration", "illustrate"), explain(collection, "trust", "explainTrust"), explain(collection, "check", "explainCheck"));
+  if (contact) main.append(make("p", { class: "soft", id: "contact" }, say("answer.contact", { contact })));
+  for (const each of waiting) await send(device, collection, each.window, each === mine ? status : make("p"));
 }
 
-/** Why there is no form, or null if there is one. @param {Collection} collection @param {number | null} window */
-async function explainClosed(collection, window) {
+/** Something to open, which is loaded only then. @param {Collection} collection @param {string} key @param {"illustrate" | "explainTrust" | "explainCheck"} what */
+function explain(collection, key, what) {
+  const box = make("details", {}, make("summary", {}, say(`answer.${key}`)));
+  box.addEventListener("toggle", async () => box.append(...(await loadMore())[what](collection)), { once: true });
+  return box;
+}
+
+async function loadMore() {
+  const [more] = await Promise.all([import("./more.js"), load(current(), "more")]);
+  return more;
+}
+
+/** @typedef {{ closed: string | null, results?: string | null, counted?: boolean, expired?: boolean }} Known */
+
+/** Why there is no form (or null), and where results are. @param {Collection} collection @param {number | null} window @param {number} answered @returns {Promise<Known>} */
+async function learnState(collection, window, answered) {
   const { start, seconds, count } = collection.windows, now = Date.now() / 1000;
-  const time = (/** @type {number} */ moment) => new Date(1000 * moment).toLocaleString(document.documentElement.lang);
-  if (now < start) return strings.notYet(time(start));
-  if (window === null) return now >= start + seconds * count ? strings.over(time(start + seconds * count)) : strings.between_rounds;
+  const time = (/** @type {number} */ moment) => new Date(1000 * moment).toLocaleString(current());
+  /** @type {string | null} */
+  let closed = null;
+  if (now < start) closed = say("answer.closed.notYet", { time: time(start) });
+  else if (window === null) closed = now >= start + seconds * count ? say("answer.closed.over", { time: time(start + seconds * count) }) : say("answer.closed.between");
+  else if (answered >= collection.promise.reportsPerDevice) closed = say("answer.closed.full");
   try {
     const reply = await fetch(`${collection.url}/windows`, { credentials: "omit", referrerPolicy: "no-referrer" });
-    /** @type {{ window: number, state: string }[]} */
-    const windows = (await reply.json()).windows;
-    const state = windows.find((each) => each.window === window)?.state;
-    return state === undefined || state === "open" ? null : strings.closed;
+    /** @type {{ windows: { window: number, state: string }[], results?: string | null }} */
+    const { windows, results } = await reply.json(), known = windows.find((each) => each.window === window)?.state;
+    if (window !== null && known !== undefined && known !== "open") closed = say("answer.closed.closed");
+    const states = windows.map((each) => each.state);
+    return { closed, results, counted: states.some((each) => ["written", "sealed", "deleted"].includes(each)), expired: states.includes("expired") };
   } catch {
-    return null; // the form says so when it cannot send
+    return { closed }; // the form says so when it cannot send
   }
-}
-
-/** What is promised about all reports of a device. @param {Collection["promise"]} promise @returns {[number, number]} */
-function addUp({ epsilon, delta, composed, reportsPerDevice }) {
-  const times = composed ? 1 : reportsPerDevice;
-  return [times * epsilon, times * delta];
 }
 
 /** @param {Collection} collection */
 function describePromise(collection) {
-  const { promise } = collection;
+  const { promise } = collection, times = promise.composed ? 1 : promise.reportsPerDevice;
+  const guess = guessAfter(times * promise.epsilon, times * promise.delta);
+  const published = look("answer.published")[tier(guess, [0.53, 0.74, 0.955, 1])];
   return make(
     "section", { class: "card", "aria-labelledby": "promise" },
-    make("h2", { id: "promise" }, strings.inShort),
-    make("p", { id: "noise" }, strings.promise.noise(collection.guess)),
-    ...(promise.oneQuestion ? [make("p", {}, strings.promise.one)] : []),
-    make("p", { id: "published" }, strings.promise.published(...addUp(promise))),
-    make("p", {}, strings.promise.guess(collection.guess)),
-    make("details", {}, make("summary", {}, strings.numbers),
-      make("p", {}, strings.promise.shuffled(promise)),
-      make("p", {}, strings.promise.batch(promise.minBatch))),
+    make("h2", { id: "promise" }, say("answer.inShort")),
+    make("p", { id: "noise" }, look("answer.noise")[tier(collection.guess, [0.75, 0.955, 1])]),
+    ...(promise.oneQuestion ? [make("p", {}, say("answer.one"))] : []),
+    make("p", { id: "published" }, say("answer.publishedGuess", { tier: published, percent: percentAbove(guess) })),
+    make("p", { id: "guess" }, say("answer.guess", { percent: percentAbove(collection.guess) })),
+    make("details", {}, make("summary", {}, say("answer.numbers")),
+      make("p", {}, say("answer.shuffled", { epsilon: String(promise.epsilon), delta: String(promise.delta), together: say(promise.composed ? "answer.together" : "answer.each") })),
+      make("p", {}, say("answer.batch", { n: promise.minBatch }))),
   );
 }
 
 /** @param {Device} device @param {Collection} collection @param {HTMLElement} status */
 function makeForm(device, collection, status) {
-  const token = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr",
-    value: given.get("token") ?? "" });
-  const button = make("button", { type: "submit" }, strings.send);
-  const form = make("form", { novalidate: true }, ...collection.questions.map(makeQuestion));
-  if (collection.tokens) form.append(make("p", {}, make("label", { for: "token" }, strings.token), token));
-  form.append(button, status);
+  const button = make("button", { type: "submit" }, say("answer.send"));
+  const fields = makeFields(collection.questions, speakSurvey(collection)), { consent } = readTexts(collection);
+  if (consent) fields.push(makeConsent(consent, speakSurvey(collection)));
+  if (collection.tokens) fields.push(makeCode(given.get("token") ?? ""));
+  const form = make("form", { novalidate: true }, ...fields.map(({ box }) => box), button, status);
   form.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const answers = readAnswers(form, collection);
-    if (!answers) return tell(status, strings.choose, "bad");
-    const key = collection.tokens ? readCode(token) : new Uint8Array(0);
-    if (!key) return tell(status, strings.codes.form, "bad");
+    const found = readFields(fields);
+    if (typeof found === "number") return tell(status, say("answer.summary", { n: found }), "bad");
+    if (previewed) return tell(status, say("answer.preview"), "bad");
+    const answers = Object.fromEntries(collection.questions.map(({ name }) => [name, found[name]]));
+    const key = collection.tokens ? readCode(found[CODE]) : new Uint8Array(0);
     button.disabled = true;
+    /** @type {[any, any][]} */
+    const sent = [];
     try {
       const yes = /** @type {HTMLInputElement | null} */ (form.querySelector("#accept"));
-      const window = await device.answer(collection, answers, undefined, key, yes?.checked);
+      const window = await device.answer(collection, answers, undefined, /** @type {Uint8Array} */ (key), yes?.checked, (question, message) => sent.push([question, message]));
       form.querySelectorAll("fieldset").forEach((/** @type {HTMLElement} */ each) => each.setAttribute("disabled", ""));
       button.remove();
       form.append(makeAgain(device, collection, window, status));
+      addEventListener("acknowledged", async () => form.after((await loadMore()).showSent(sent)), { once: true });
       await send(device, collection, window, status);
     } catch (error) {
-      button.disabled = false;
-      if (error instanceof WireError && error.reason === "consent" && !form.querySelector("#accept")) {
-        button.before(make("p", {}, make("label", {}, make("input", { type: "checkbox", id: "accept" }), ` ${strings.accept}`)));
+      const reason = error instanceof WireError ? error.reason : "", known = look("answer.failures");
+      button.disabled = Object.hasOwn(known, reason) && reason !== "consent";
+      if (reason === "consent" && !form.querySelector("#accept")) {
+        button.before(make("label", { class: "choice" }, make("input", { type: "checkbox", id: "accept" }), make("span", {}, say("answer.accept"))));
       }
-      tell(status, error instanceof Error ? error.message : String(error), "bad");
+      tell(status, say(`answer.failures.${Object.hasOwn(known, reason) ? reason : "other"}`, { reason: error instanceof Error ? error.message : String(error) }), "bad");
     }
   });
   return form;
 }
 
-/** The code of an invitation, or null if it cannot be one. @param {HTMLInputElement} box */
-function readCode(box) {
-  const text = box.value.trim().toLowerCase(), good = /^[0-9a-f]{64}$/.test(text);
-  box.setAttribute("aria-invalid", String(!good));
-  if (!good) box.focus();
-  return good ? Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16)) : null;
+/** The code of an invitation, or null if it cannot be one. @param {string} text */
+function readCode(text) {
+  const shown = text.trim().toLowerCase();
+  return /^[0-9a-f]{64}$/.test(shown) ? Uint8Array.from(shown.match(/../g) ?? [], (pair) => parseInt(pair, 16)) : null;
 }
 
-/** @param {any} question */
-function makeQuestion(question) {
-  const group = make("fieldset", { name: question.name });
-  group.append(make("legend", { dir: "auto" }, question.text));
-  if (question.labels) group.append(makeChoices(question));
-  if (question.randomizer.spelling) group.append(...makeWord(question));
-  else if (!question.labels || question.range) group.append(...makeNumber(question));
-  return group;
+/** The name of the code among the answers: no question has it. */
+const CODE = "#code";
+
+/** A box to tick before anything is sent. @param {string} text @param {Record<string, string>} own @returns {import("./fields.js").Field} */
+function makeConsent(text, own) {
+  const tick = make("input", { type: "checkbox", id: "consent", "aria-invalid": "false", "aria-describedby": "consent:error" });
+  const box = make("div", { class: "card" }, make("label", { class: "choice" }, tick, make("span", own, text)), make("p", { class: "bad error", id: "consent:error" }));
+  return { box, read: () => (tick.checked ? { answers: {} } : { sentence: say("answer.wrong.consent"), at: tick }) };
 }
 
-/** @param {any} question */
-function makeChoices(question) {
-  const box = make("div", { role: "radiogroup", "aria-label": question.range ? strings.group : question.text });
-  question.labels.forEach((/** @type {string} */ label) => {
-    const name = question.range ? `${question.name}:group` : question.name;
-    const input = make("input", { type: "radio", name, value: label, required: true });
-    box.append(make("label", { class: "choice" }, input, make("span", { dir: "auto" }, label)));
-  });
-  return box;
+/** A field for the code. @param {string} value @returns {import("./fields.js").Field} */
+function makeCode(value) {
+  const box = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr", value, "aria-invalid": "false", "aria-describedby": "token:error" });
+  const read = () => (readCode(box.value) ? { answers: { [CODE]: box.value } } : { sentence: say("answer.codes.form"), at: box });
+  return { box: make("div", {}, make("label", { for: "token" }, say("answer.token")), make("br"), box, make("p", { class: "bad error", id: "token:error" })), read };
 }
 
-/** A box for a word. It says what is wrong with it as soon as it is left. @param {any} question */
-function makeWord(question) {
-  const { spelling } = question.randomizer, help = `${question.name}:help`;
-  const box = make("input", { type: "text", name: question.name, "aria-label": question.text, "aria-describedby": help, dir: "auto",
-    autocomplete: "off", autocapitalize: "off", spellcheck: false, inputmode: spelling.alphabet === null ? "numeric" : "text" });
-  const words = make("p", { class: "soft", id: help }, strings.words(spelling));
-  box.addEventListener("change", () => {
-    const wrong = box.value.trim() === "" ? "" : complain(question, box.value);
-    box.setAttribute("aria-invalid", String(wrong !== ""));
-    tell(words, wrong || strings.words(spelling), wrong ? "bad" : "soft");
-  });
-  return [box, words];
-}
-
-/** What is wrong with a word, or nothing. @param {any} question @param {string} word */
-function complain(question, word) {
-  try {
-    findPlace(question, word);
-    return "";
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
-
-/** A slider and a box for the exact number. @param {any} question */
-function makeNumber(question) {
-  const { lower, upper, whole } = /** @type {any} */ (findEnds(question));
-  const step = whole || (upper - lower > 20 && Number.isInteger(lower) && Number.isInteger(upper)) ? 1 : (upper - lower) / 1000;
-  const middle = lower + Math.round((upper - lower) / 2 / step) * step;
-  const ends = { min: lower, max: upper, step };
-  const slider = make("input", { type: "range", ...ends, value: middle, "aria-label": question.text, class: "unset" });
-  const box = make("input", { type: "number", ...ends, step: whole ? 1 : "any", name: question.name, inputmode: "decimal",
-    "aria-label": strings.exactly(question.text) });
-  slider.addEventListener("input", () => (box.value = slider.value));
-  box.addEventListener("input", () => (slider.value = box.value));
-  // Pale until something was chosen: a slider in the middle looks like an answer.
-  for (const each of [slider, box]) each.addEventListener("input", () => slider.classList.toggle("unset", box.value === ""));
-  return [make("div", { class: "pair" }, slider, box), make("p", { class: "soft" }, strings.between(lower, upper))];
-}
-
-/** @param {HTMLFormElement} form @param {Collection} collection */
-function readAnswers(form, collection) {
-  const data = new FormData(form);
-  /** @type {Record<string, any>} */
-  const answers = {};
-  for (const { name, range } of collection.questions) {
-    const value = data.get(name), group = range ? data.get(`${name}:group`) : "";
-    if (value === null || value === "" || group === null) return null;
-    answers[name] = range ? `${group}: ${value}` : value;
-  }
-  return answers;
-}
-
-/** @param {HTMLElement} status @param {string} sentence @param {string} kind */
-function tell(status, sentence, kind = "") {
-  status.textContent = sentence;
-  status.className = kind;
-}
-
-/** @param {HTMLElement} status @param {import("/device/device.js").State} state */
-function say(status, state) {
-  tell(status, strings.states[state], state === "acknowledged" ? "good" : state === "refused" ? "bad" : "");
+/** @param {HTMLElement} status @param {import("../device/device.js").State} state */
+function tellState(status, state) {
+  tell(status, say(`answer.states.${state}`), state === "acknowledged" ? "good" : state === "refused" ? "bad" : "");
 }
 
 /** @param {Device} device @param {Collection} collection @param {number} window @param {HTMLElement} status @param {Uint8Array=} code */
 async function send(device, collection, window, status, code = undefined) {
   try {
-    say(status, await device.send(collection, window, code));
+    tellState(status, await device.send(collection, window, code));
   } catch (error) {
-    const reason = error instanceof WireError ? error.reason : "", mend = strings.codes[/** @type {keyof typeof strings.codes} */ (reason)];
-    if (mend) askAgain(device, collection, window, status, mend);
-    else if (error instanceof WireError && reason !== "unreachable") tell(status, error.message, "bad");
-    else tell(status, strings.offline, "bad");
+    const reason = error instanceof WireError ? error.reason : "", codes = look("answer.codes");
+    if (Object.hasOwn(codes, reason)) askAgain(device, collection, window, status, codes[reason]);
+    else if (error instanceof WireError && reason !== "unreachable") tell(status, say("answer.failures.other", { reason: error.message }), "bad");
+    else tell(status, say("answer.offline"), "bad");
   }
   const state = await device.state(collection, window);
   status.dataset.state = state;
+  if (state === "acknowledged") dispatchEvent(new Event("acknowledged"));
   for (const each of document.querySelectorAll("button.again")) {
     each.classList.toggle("hidden", !["pending", "sent"].includes(state));
   }
@@ -247,18 +224,19 @@ async function send(device, collection, window, status, code = undefined) {
 function askAgain(device, collection, window, status, sentence) {
   tell(status, sentence, "bad");
   document.getElementById("mend")?.remove();
-  document.getElementById("token")?.closest("p")?.remove();
-  const box = make("input", { type: "text", id: "token", autocomplete: "off", size: 64, dir: "ltr", "aria-invalid": "true" });
-  const mend = make("form", { id: "mend", novalidate: true }, make("p", {}, make("label", { for: "token" }, strings.token), box),
-    make("button", { type: "submit" }, strings.newCode));
+  document.getElementById("token")?.parentElement?.remove();
+  const code = makeCode("");
+  const mend = make("form", { id: "mend", novalidate: true }, code.box, make("button", { type: "submit" }, say("answer.newCode")));
   mend.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const key = readCode(box);
-    if (!key) return tell(status, strings.codes.form, "bad");
+    const found = readFields([code]);
+    if (typeof found === "number") return;
     mend.remove();
-    await send(device, collection, window, status, key);
+    await send(device, collection, window, status, /** @type {Uint8Array} */ (readCode(found[CODE])));
   });
   (status.closest("form") ?? status).after(mend);
+  const box = find("token");
+  box.setAttribute("aria-invalid", "true");
   box.focus();
 }
 
@@ -266,70 +244,7 @@ function askAgain(device, collection, window, status, sentence) {
 function makeAgain(device, collection, window, status) {
   const again = () => send(device, collection, window, status);
   addEventListener("online", again);
-  return make("button", { type: "button", class: "quiet again hidden", onclick: again }, strings.again);
-}
-
-/** What a message says, in words. @param {any} question @param {any} message */
-function describeMessage(question, message) {
-  if (Array.isArray(message) && typeof message[0] === "boolean") {
-    const names = question.range ? question.labels.flatMap((/** @type {string} */ each) =>
-      [`${each}: ${question.range.lower}`, `${each}: ${question.range.upper}`]) : question.labels;
-    return strings.marks(names.filter((/** @type {string} */ _, /** @type {number} */ place) => message[place]));
-  }
-  const { code } = question.randomizer;
-  if (question.range && !Array.isArray(message) && Number(code.sizes?.[0]) === 2 * question.labels.length) {
-    const end = Number(message) % 2 ? question.range.upper : question.range.lower;
-    return `${question.labels[Math.floor(Number(message) / 2)]}: ${end}`;
-  }
-  const alike = question.labels && !question.range && "sizes" in code && code.sizes.length === 1 && Number(code.sizes[0]) === question.labels.length;
-  return alike ? question.labels[Number(message)] : strings.numberSent(String(message));
-}
-
-/** Made-up words. @param {any} question @returns {string[]} */
-function makeUpWords(question) {
-  const { alphabet, maxLength, bits } = question.randomizer.spelling;
-  return alphabet === null ? ["0", "1", String((1n << BigInt(bits)) - 1n)] : ["cat", "dog", "cow"].map((each) => each.slice(0, maxLength));
-}
-
-/** Made-up answers to a question: what they say, and their places. @param {any} question @returns {[string, number | bigint][]} */
-function makeUp(question) {
-  if (question.randomizer.spelling) return makeUpWords(question).map((each) => [each, findPlace(question, each)]);
-  const ends = findEnds(question);
-  const numbers = ends ? [ends.lower, (ends.lower + ends.upper) / 2, ends.upper].map((each) => (ends.whole ? Math.floor(each) : each)) : [];
-  const answers = question.range
-    ? question.labels.flatMap((/** @type {string} */ label) => numbers.map((value) => `${label}: ${value}`))
-    : question.labels ?? numbers.map(String);
-  return answers.map((/** @type {string} */ answer) => [answer, findPlace(question, answer)]);
-}
-
-/** @param {Collection} collection */
-function illustrate(collection) {
-  const question = collection.questions[0];
-  const choice = make("select", { id: "made-up" });
-  for (const [answer, place] of makeUp(question)) choice.append(make("option", { value: place }, answer));
-  const shown = make("p", { role: "status", class: "code", id: "drawn", dir: "auto" });
-  const drawIt = () => (shown.textContent = describeMessage(question, randomize(question, (question.randomizer.spelling ? BigInt : Number)(choice.value), secureWords)));
-  choice.addEventListener("change", drawIt);
-  drawIt();
-  return make(
-    "details", {}, make("summary", {}, strings.illustration),
-    make("p", { class: "soft" }, strings.illustrationHelp),
-    make("p", {}, make("label", { for: "made-up" }, `${strings.ifAnswer} `), choice),
-    make("p", {}, strings.wouldSend), shown,
-    make("button", { type: "button", class: "quiet", onclick: drawIt }, strings.drawAgain),
-    make("p", { class: "soft" }, strings.bytes(collection.reportSize)),
-  );
-}
-
-/** @param {Collection} collection */
-function explainTrust(collection) {
-  return make("details", {}, make("summary", {}, strings.trust), makeTable(strings.trustHead, describeTrust(collection)));
-}
-
-/** @param {Collection} collection */
-function explainCheck(collection) {
-  const id = Array.from(collection.id, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return make("details", {}, make("summary", {}, strings.check), make("p", {}, strings.checkText), make("p", { class: "code" }, id));
+  return make("button", { type: "button", class: "quiet again hidden", onclick: again }, say("answer.again"));
 }
 
 start();

@@ -1,5 +1,7 @@
 // Charts as inline SVG, with the numbers as text: bars with intervals, a mean on its range, a series over rounds.
 
+import { count } from "./strings.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** @param {string} name @param {Record<string, string | number>} attributes @param {string=} text */
@@ -12,8 +14,7 @@ function draw(name, attributes, text) {
 
 /** @param {number} value */
 export function show(value) {
-  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
-  return String(Number(value.toPrecision(4)));
+  return Math.abs(value) >= 1000 ? count(Math.round(value)) : count(value, { maximumSignificantDigits: 4 });
 }
 
 /** How wide a chart is drawn in a row of `columns` charts: text keeps its size on a phone. */
@@ -33,13 +34,15 @@ export function fitWidth(columns = 1) {
 export function drawBars(rows, title, width = fitWidth(), people = null) {
   const narrow = width < 480, height = narrow ? 54 : 34;
   const left = narrow ? 2 : Math.round(0.3 * width), right = narrow ? 2 : people ? 110 : 70, most = narrow ? Math.floor(width / 11) : Math.floor(left / 8);
-  const low = Math.min(0, ...rows.map((row) => row.low)), high = Math.max(...rows.map((row) => row.high), 1e-12);
+  // A lone share is drawn on a scale of all people: otherwise it would fill the chart whatever it is.
+  const low = Math.min(0, ...rows.map((row) => Math.min(row.low, row.value)));
+  const high = Math.max(...rows.map((row) => Math.max(row.high, row.value)), people && rows.length === 1 ? people : 1e-12);
   const place = (/** @type {number} */ value) => left + ((value - low) / (high - low)) * (width - left - right);
   const chart = draw("svg", { viewBox: `0 0 ${width} ${rows.length * height + 6}`, role: "img", "aria-label": title });
   rows.forEach((row, index) => {
     const middle = index * height + height / 2 + (narrow ? 9 : 0), [start, end] = [place(Math.min(0, row.value)), place(Math.max(0, row.value))];
     const label = row.label.length > most ? `${row.label.slice(0, most - 1)}…` : row.label;
-    const value = people ? `${show(row.value)} (${Math.round((100 * row.value) / people)} %)` : show(row.value);
+    const value = people ? `${count(Math.round(row.value))} (${count(Math.round((100 * row.value) / people))} %)` : show(row.value);
     chart.append(
       draw("text", narrow ? { x: 0, y: middle - 16 } : { x: left - 10, y: middle + 5, "text-anchor": "end" }, label),
       draw("rect", { x: start, y: middle - 9, width: Math.max(end - start, 1), height: 18, class: "bar", rx: 2 }),
@@ -101,4 +104,31 @@ export function drawSeries(rows, title, width = fitWidth()) {
     draw("text", { x: left - 10, y: y(low) + 5, "text-anchor": "end" }, show(low)),
   );
   return chart;
+}
+
+/** Save a chart as a picture of twice its size, on white. @param {SVGElement} chart @param {string} name */
+export async function savePicture(chart, name) {
+  const [, , width, height] = (chart.getAttribute("viewBox") ?? "").split(" ").map(Number);
+  const copy = /** @type {SVGElement} */ (chart.cloneNode(true));
+  copy.setAttribute("xmlns", SVG);
+  for (const [key, value] of Object.entries({ width: 2 * width, height: 2 * height })) copy.setAttribute(key, String(value));
+  const colours = { bar: "#0072b2", dot: "#0072b2", band: "#7fb3d5" };
+  for (const each of copy.querySelectorAll("*")) {
+    const kind = /** @type {keyof typeof colours} */ (each.getAttribute("class") ?? "");
+    if (each.localName === "line") each.setAttribute("stroke", "#16202a");
+    else each.setAttribute("fill", colours[kind] ?? "#16202a");
+  }
+  copy.setAttribute("font-family", "sans-serif");
+  copy.setAttribute("font-size", "13");
+  const picture = new Image(), canvas = document.createElement("canvas");
+  picture.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+  await picture.decode();
+  Object.assign(canvas, { width: 2 * width, height: 2 * height });
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  pen.fillStyle = "#ffffff";
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.drawImage(picture, 0, 0);
+  const link = document.createElement("a");
+  Object.assign(link, { href: canvas.toDataURL("image/png"), download: name });
+  link.click();
 }

@@ -33,3 +33,18 @@ export function find(id) {
   if (!found) throw new Error(`there is no #${id}`);
   return found;
 }
+
+/** @param {HTMLElement} status @param {string} sentence @param {string} kind */
+export function tell(status, sentence, kind = "") {
+  status.textContent = sentence;
+  status.className = kind;
+}
+
+/** A button that copies a text, and says so. @param {() => string} text @param {string} label @param {string} done */
+export function makeCopy(text, label, done) {
+  const status = make("span", { role: "status", class: "good" });
+  return make("p", { class: "copy" }, make("button", { type: "button", class: "quiet", onclick: async () => {
+    await navigator.clipboard.writeText(text());
+    status.textContent = done;
+  } }, label), " ", status);
+}

@@ -2,19 +2,23 @@
 
 import { find, make } from "./dom.js";
 import { showResults } from "./results.js";
-import { strings } from "./strings.js";
+import { chooseLanguage, load, say } from "./strings.js";
 
 const PATIENCE = 5000;
 
-async function refresh() {
+/** @param {boolean} first whether nothing was shown yet */
+async function refresh(first) {
   const reply = await fetch("/results.json", { credentials: "omit" });
   const { collection, results } = await reply.json();
+  if (!results.length) setTimeout(() => refresh(false), PATIENCE);
+  if (!first && !results.length) return;
+  await load(chooseLanguage(collection.language ? [collection.language] : navigator.languages), "answer", "more", "result");
   document.title = collection.title;
   const place = make("div");
   find("main").replaceChildren(make("h1", { dir: "auto" }, collection.title), place);
-  if (collection.one_operator) place.before(make("p", { class: "bad" }, strings.development));
+  if (collection.one_operator) place.before(make("p", { class: "bad" }, say("answer.development")));
   showResults(place, collection, results);
-  if (!results.length) setTimeout(refresh, PATIENCE);
 }
 
-refresh();
+refresh(true);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));

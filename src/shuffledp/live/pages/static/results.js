@@ -1,35 +1,64 @@
-// Results as charts and tables; used by the public page and by the operator's.
+// Results as charts and tables, to download, print and cite; used by the public page, the participants' and the operator's.
 
-import { drawBars, drawRange, drawSeries, fitWidth, show } from "./chart.js";
-import { make, makeTable } from "./dom.js";
-import { strings } from "./strings.js";
+import { drawBars, drawRange, drawSeries, fitWidth, savePicture } from "./chart.js";
+import { make, makeCopy, makeTable } from "./dom.js";
+import { count, look, roundUp, say } from "./strings.js";
+import { describePromised, sayTogether } from "./trust.js";
 
 /**
  * @param {HTMLElement} place
  * @param {any} collection what /results.json says about it
  * @param {any[]} results one per round, oldest first
+ * @param {string} base where the downloads are
  */
-export function showResults(place, collection, results) {
-  if (!results.length) return place.append(make("p", {}, strings.result.none));
-  const last = results[results.length - 1];
+export function showResults(place, collection, results, base = "") {
+  if (!results.length) return place.append(make("p", {}, say("result.none")));
+  const last = results[results.length - 1], { promise } = last;
   for (const question of collection.questions) place.append(showQuestion(question, results));
+  const link = (/** @type {string} */ kind) => make("a", { href: `${base}/results.${kind}`, download: `results.${kind}` }, kind.toUpperCase());
   place.append(
-    make("section", { class: "card" },
-      make("p", {}, strings.result.intervals(last.level)),
-      make("p", {}, strings.result.promise(last.promise)),
-      make("p", {}, strings.result.floor(last.promise))),
-    make("details", {}, make("summary", {}, strings.trust), makeTable(strings.trustHead, collection.trust)),
-    make("details", {}, make("summary", {}, strings.check), make("p", {}, strings.checkText),
-      make("p", { class: "code" }, collection.id)),
-    make("p", {}, make("a", { href: "/results.json", download: true }, `${strings.result.download} JSON`), " ",
-      make("a", { href: "/results.csv", download: true }, `${strings.result.download} CSV`)),
+    make("p", { class: "soft" }, say("result.intervals", { percent: Math.round(100 * last.level) })),
+    make("p", { class: "downloads" }, `${say("result.download")}: `, ...["csv", "xlsx", "json"].flatMap((kind) => [link(kind), " "]),
+      make("button", { type: "button", class: "quiet", onclick: () => print() }, say("result.print"))),
+    ...showMethods(collection, last),
+    make("details", {}, make("summary", {}, say("result.details")),
+      make("p", {}, describeFloor("promise", promise)), make("p", {}, describeFloor("floor", promise)),
+      make("h3", {}, say("answer.trust")), makeTable(look("more.trustHead"), describePromised(promise, collection)),
+      make("h3", {}, say("answer.check")), make("p", {}, say("more.checkText")), make("p", { class: "code" }, collection.id)),
   );
 }
 
-/** The row with a label in words. @param {string} task @param {any} row */
-export function nameRow(task, row) {
-  if (task === "count") return { ...row, label: strings.yes };
-  return task === "quantiles" ? { ...row, label: strings.result.quantile(Number(row.label)) } : row;
+/** The promise, or the floor, of a published result in words. @param {"promise" | "floor"} what @param {any} p */
+export function describeFloor(what, p) {
+  if (what === "promise") {
+    if (p.noise === "servers") return say("result.promiseServers", { together: sayTogether(p.composed), epsilon: String(p.epsilon), delta: String(p.delta) });
+    return say("result.promise", { together: sayTogether(p.composed), epsilon: String(p.epsilon), delta: String(p.delta), percent: Math.round(100 * p.honest), n: p.min_batch });
+  }
+  const several = p.reports_per_device > 1;
+  if (p.local_epsilon === "none") return say("result.noFloor");
+  return say(several ? "result.floors" : "result.floor", { floor: roundUp(p.local_epsilon * p.reports_per_device), n: p.reports_per_device });
+}
+
+/** A paragraph for a paper or a report. @param {any} collection @param {any} last */
+function showMethods(collection, last) {
+  const { promise } = last, servers = promise.noise === "servers", none = promise.local_epsilon === "none";
+  const text = say("result.methodsText", {
+    condition: servers ? say("result.methodsServers", { n: collection.dummies }) : say("result.methodsDevices", { percent: Math.round(100 * promise.honest), batch: promise.min_batch }),
+    conspire: none ? say("result.methodsNoFloor") : say("result.methodsFloor", { floor: roundUp(promise.local_epsilon * promise.reports_per_device) }),
+    version: last.version ?? "", n: last.reports ?? Math.max(...collection.questions.map((/** @type {any} */ each) => last.questions[each.name].of)),
+    protocols: collection.questions.map((/** @type {any} */ each) => say("result.methodsProtocol", each)).join("; "),
+    epsilon: String(promise.epsilon), delta: String(promise.delta), together: sayTogether(promise.composed), level: Math.round(100 * last.level), id: collection.id,
+  });
+  return [make("details", { class: "methods" }, make("summary", {}, say("result.methods")), make("p", { class: "paragraph" }, text),
+    makeCopy(() => text, say("result.copy"), say("result.copied")))];
+}
+
+/** The row with a label in words. @param {any} question @param {any} row */
+export function nameRow(question, row) {
+  if (question.task === "count") return { ...row, label: question.yes ?? say("answer.yes") };
+  if (question.task !== "quantiles") return row;
+  const at = Number(row.label);
+  return { ...row, label: at === 0.5 ? say("result.half") : say("result.quantile", { percent: count(Number((100 * at).toPrecision(4))) }) };
 }
 
 /** Whether the values of a task are numbers of people. @param {string} task */
@@ -37,27 +66,56 @@ export function isShare(task) {
   return ["count", "histogram", "range", "words"].includes(task);
 }
 
+/** A share of people in percent. @param {number} value @param {number} people */
+const percent = (value, people) => count((100 * value) / people, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+
+/** Groups and answers, if labels are all pairs of them. @param {string[]} labels @returns {[string[], string[]] | null} */
+export function splitPairs(labels) {
+  const pairs = labels.map((each) => each.split(": "));
+  const groups = [...new Set(pairs.map(([group]) => group))], answers = [...new Set(pairs.map(([, ...rest]) => rest.join(": ")))];
+  const all = groups.flatMap((group) => answers.map((answer) => `${group}: ${answer}`));
+  return groups.length > 1 && answers.length > 1 && all.join("\n") === labels.join("\n") ? [groups, answers] : null;
+}
+
 /** @param {any} question @param {any[]} results */
 function showQuestion(question, results) {
   const answers = results.map((each) => each.questions[question.name]);
-  const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question.task, row));
-  const section = make("section", {}, make("h2", { dir: "auto" }, question.text),
-    make("p", { class: "soft" }, strings.result.people(last.people, results[results.length - 1].window)
-      + (last.of > last.people ? ` ${strings.result.sample(last.of)}` : "")));
-  if (last.found) section.append(make("p", {}, strings.result.found(last.found.found_95)));
+  const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question, row)), of = last.of ?? last.people;
+  const section = make("section", { class: "question" }, make("h2", { dir: "auto" }, question.text),
+    make("p", { class: "soft" }, say("result.people", { n: last.people, round: results[results.length - 1].window + 1 })
+      + (of > last.people ? ` ${say("result.sample", { n: of })}` : "")));
+  if (last.found) section.append(make("p", {}, say("result.found", { n: last.found.found_95 })));
   if (!rows.length) {
-    section.append(make("p", {}, strings.result.noWord));
+    section.append(make("p", {}, say("result.noWord")));
     return section;
   }
-  const title = `${question.text}: ${rows.map((/** @type {any} */ row) => `${row.label} ${show(row.value)}`).join(", ")}`;
+  const shares = isShare(question.task), unit = question.unit ? ` ${question.unit}` : "";
+  const show = (/** @type {number} */ value) => (shares ? count(Math.round(value)) : count(value, { maximumSignificantDigits: 4 }) + unit);
+  const title = `${question.text}: ${rows.map((/** @type {any} */ row) => `${row.label} ${shares ? `${percent(row.value, of)} %` : show(row.value)}`).join(", ")}`;
   const single = rows.length === 1 && question.lower !== null && question.task === "mean";
-  section.append(single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), isShare(question.task) ? last.of : null));
+  const chart = single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), shares ? of : null);
+  section.append(chart);
+  if (rows.some((/** @type {any} */ row) => row.value < row.low || row.value > row.high)) section.append(make("p", { class: "soft outside" }, say("result.outside")));
+  const pairs = question.task === "histogram" ? splitPairs(rows.map((/** @type {any} */ row) => row.label)) : null;
+  if (pairs) section.append(showPairs(pairs, rows, of));
   if (answers.length > 1) {
     const leading = rows.reduce((/** @type {number} */ best, /** @type {any} */ row, /** @type {number} */ i) => (row.value > rows[best].value ? i : best), 0);
     const series = answers.map((each) => each.estimate.find((/** @type {any} */ row) => row.label === last.estimate[leading].label)).filter(Boolean);
-    section.append(make("h3", {}, `${strings.result.over}: ${rows[leading].label}`), drawSeries(series, strings.result.over));
+    section.append(make("h3", {}, `${say("result.over")}: ${rows[leading].label}`), drawSeries(series, say("result.over")));
   }
-  const cells = rows.map((/** @type {any} */ row) => [row.label, show(row.value), show(row.low), show(row.high)]);
-  section.append(make("details", {}, make("summary", {}, strings.result.table), makeTable(strings.result.columns, cells, [1, 2, 3])));
+  const ends = (/** @type {any} */ row) => [row.value, row.low, row.high];
+  const cells = rows.map((/** @type {any} */ row) => [row.label, ...ends(row).map(show), ...(shares ? ends(row).map((each) => `${percent(each, of)} %`) : [])]);
+  const head = ["", say("result.value"), say("result.low"), say("result.high"), ...(shares ? [say("result.share"), say("result.low"), say("result.high")] : [])];
+  section.append(make("details", { class: "numbers" }, make("summary", {}, say("result.table")), makeTable(head, cells, [1, 2, 3, 4, 5, 6])),
+    make("p", { class: "downloads" }, make("button", { type: "button", class: "quiet", onclick: () => savePicture(chart, `${question.name}.png`) }, say("result.picture"))));
   return section;
+}
+
+/** A table of two questions. @param {[string[], string[]]} pairs @param {any[]} rows @param {number} of */
+function showPairs([groups, answers], rows, of) {
+  const cells = groups.map((group) => [group, ...answers.map((answer) => {
+    const row = rows.find((each) => each.label === `${group}: ${answer}`);
+    return say("result.crossCell", { share: percent(row.value, of), low: percent(row.low, of), high: percent(row.high, of) });
+  })]);
+  return make("details", { class: "cross", open: true }, make("summary", {}, say("result.cross")), makeTable(["", ...answers], cells, answers.map((_, place) => place + 1)));
 }
