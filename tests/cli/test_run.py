@@ -166,7 +166,7 @@ class TestAnswers:
             def tally(self, *job):
                 return sdp.engine.Memory().tally(*job)
 
-            def group_pairs(self, columns):
+            def group(self, sets):
                 return None
 
             def reduce(self, reduction):

@@ -277,7 +277,7 @@ def test_unsupported_types(tmp_path):
 
 def test_python_variables_are_not_tables(tmp_path):
     """DuckDB would look for a table of that name among the variables of its caller."""
-    from shuffledp.engine.columns import connect
+    from shuffledp.engine.queries import connect
 
     secret = pa.table({"x": [1]})
     with connect() as connection, pytest.raises(Exception, match="secret does not exist"):

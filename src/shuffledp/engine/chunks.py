@@ -5,7 +5,7 @@ Chunks of a column become codes; people's words are drawn, used and forgotten in
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,8 @@ from shuffledp.core.randomizer import (
 )
 from shuffledp.core.shuffler import forget
 from shuffledp.engine.codes import FAULTS, Coded, Coder
-from shuffledp.engine.columns import Chunk, Column, Pair, read_chunks, thread_count
+from shuffledp.engine.columns import Chunk, Column, Group, read_chunks
+from shuffledp.engine.queries import thread_count
 from shuffledp.engine.reducing import Reduced, Reduction
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
@@ -197,8 +198,8 @@ class Engine(Protocol):
     def reduce(self, reduction: Reduction) -> Reduced:
         """Make one value of each person's rows, with the group-by that this engine has."""
 
-    def group_pairs(self, columns: tuple[Column, Column]) -> Iterable[Pair] | None:
-        """Distinct pairs of values of two columns, and how often each occurs; None: they are read row by row."""
+    def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterable[Group] | None:
+        """Group by each of these columns or pairs of columns, in one pass; None: they are read row by row."""
 
 
 def add_invalid(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -13,13 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
-from os import cpu_count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
-from shuffledp.core.validate import whole
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import (
     LINE,
@@ -29,38 +27,42 @@ from shuffledp.engine.formats import (
     Paths,
     explain_unreadable,
     find_files,
-    open_arrow,
 )
 from shuffledp.engine.people import People
+from shuffledp.engine.queries import (
+    ROWS,
+    aggregate,
+    connect,
+    list_own,
+    map_arrow,
+    select,
+    split_sets,
+    stream_batches,
+)
 from shuffledp.engine.values import measure_moments, spell_out
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 __all__ = [
     "Chunk",
     "Column",
-    "Pair",
+    "Group",
     "TooManyGroupsError",
     "categories_of",
-    "connect",
-    "group_pairs",
+    "group_sets",
     "group_values",
-    "literal",
-    "name_column",
     "open_column",
     "read_arrays",
     "read_chunks",
-    "read_table",
-    "stream_batches",
     "take_column",
-    "thread_count",
 ]
 
 
-_ROWS = 1 << 17  # in a chunk
+_ROWS = ROWS
 _PANDAS_TEXTS = ("str", "string")
 _VALUE = "value"
+_SETS = 24  # of columns that one pass groups by: a set has at most two, and DuckDB tells 64 columns apart
 _FRACTIONAL = ("float", "double", "decimal", "time", "duration")
 _TEXTS = (TEXT, "string")
 
@@ -419,32 +421,15 @@ def read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterat
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
     if file.format in _DIRECT:
-        for batch in _DIRECT[file.format](file, _list_own(file, names)):
+        for batch in _DIRECT[file.format](file, list_own(file, names)):
             yield {name: _find_values(file, batch, name) for name in names}
         return
     with (
         connect(threads) as connection,
-        stream_batches(_select(connection, file, *names)) as batches,
+        stream_batches(select(connection, file, *names), _ROWS) as batches,
     ):
         for batch in batches:
             yield {name: file.respell(batch.column(place)) for place, name in enumerate(names)}
-
-
-def stream_batches(relation: "duckdb.DuckDBPyRelation") -> Any:
-    """The rows of a relation as a reader of Arrow batches.
-
-    >>> with connect() as connection, stream_batches(connection.sql("select 7")) as batches:
-    ...     [batch.num_rows for batch in batches]
-    [1]
-    """
-    # The streaming reader was called fetch_record_batch before DuckDB 1.4.
-    stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-    return stream(_ROWS)
-
-
-def _list_own(file: DataFile, names: Sequence[str]) -> list[str]:
-    """The columns in the file itself; the others are in the names of its folders."""
-    return [name for name in names if name in file.columns]
 
 
 def _find_values(file: DataFile, batch: Any, name: str) -> Any:
@@ -459,14 +444,6 @@ def _find_values(file: DataFile, batch: Any, name: str) -> Any:
     return pa.repeat(pa.scalar(told), batch.num_rows)
 
 
-def _map_arrow(file: DataFile, names: list[str]) -> Iterator[Any]:
-    with open_arrow(file) as (_, batches):
-        for batch in batches:
-            chosen = batch.select(names)
-            for start in range(0, batch.num_rows, _ROWS):
-                yield chosen.slice(start, _ROWS)
-
-
 def _decode_parquet(file: DataFile, names: list[str]) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
@@ -474,7 +451,10 @@ def _decode_parquet(file: DataFile, names: list[str]) -> Iterator[Any]:
         yield from opened.iter_batches(_ROWS, columns=names, use_threads=False)
 
 
-_DIRECT = {Format.ARROW: _map_arrow, Format.PARQUET: _decode_parquet}
+_DIRECT = {
+    Format.ARROW: lambda file, names: map_arrow(file, names, _ROWS),
+    Format.PARQUET: _decode_parquet,
+}
 
 
 def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[Any, Any]]:
@@ -493,49 +473,56 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
             counted = chunk.array.value_counts()
             yield counted.field(0), counted.field(1)
         return
-    yield from _group_files((column,), threads)
+    for _, (values,), times in _group_files([(column,)], threads):
+        yield values, times
 
 
-Pair: TypeAlias = tuple[Any, Any, Any]
-"""Distinct pairs of values of two columns, and how often each occurs, as Arrow arrays."""
+Group: TypeAlias = tuple[int, tuple[Any, ...], Any]
+"""Of the set of columns in this place: values of each, and how often they occur together, as Arrow arrays."""
 
 
-def group_pairs(
-    columns: tuple[Column, Column], threads: int | None = None
-) -> Iterator[Pair] | None:
-    """Distinct pairs of values of two columns; None unless they are of the same files and have few different values.
+def group_sets(
+    sets: Sequence[tuple[Column, ...]], threads: int | None = None
+) -> Iterator[Group] | None:
+    """Group the same files by each set of columns, in one pass; None if these have to be read row by row.
 
-    >>> group_pairs((take_column([7, 8]), take_column(["cat", "dog"])))
+    >>> group_sets([(take_column([7, 8]), take_column(["cat", "dog"]))])
     """
-    first, second = columns
-    _require_people(first)
-    if first.array is not None or second.array is not None or first.where is not None:
+    columns = [*chain.from_iterable(sets)]
+    for column in columns:
+        _require_people(column)
+    if any(column.array is not None or column.where is not None for column in columns):
         return None
-    same = [file.path for file in first.files] == [file.path for file in second.files]
-    if not same or any("double" in each.type or "float" in each.type for each in columns):
+    several = {tuple(file.path for file in column.files) for column in columns}
+    if len(several) > 1 or any("double" in each.type or "float" in each.type for each in columns):
         return None
-    return _group_files(columns, threads)
+    return chain.from_iterable(
+        ((first + place, *group) for place, *group in _group_files(sets[first:][:_SETS], threads))
+        for first in range(0, len(sets), _SETS)
+    )
 
 
-def _group_files(columns: tuple[Column, ...], threads: int | None) -> Iterator[Any]:
+def _group_files(sets: Sequence[tuple[Column, ...]], threads: int | None) -> Iterator[Group]:
     import duckdb
 
-    names = [f"{_VALUE}{place}" for place in range(len(columns))]
-    chosen = [duckdb.SQLExpression(f"#{place + 1}").alias(name) for place, name in enumerate(names)]
-    keys = [*map(duckdb.ColumnExpression, names), duckdb.FunctionExpression("count_star")]
-    for file in columns[0].files:
+    names = [*dict.fromkeys(column.name for column in chain.from_iterable(sets))]
+    own = [f"{_VALUE}{place}" for place in range(len(names))]
+    renamed = [duckdb.SQLExpression(f"#{place + 1}").alias(name) for place, name in enumerate(own)]
+    places = [tuple(names.index(column.name) for column in each) for each in sets]
+    for file in sets[0][0].files:
         if file.remote:
             raise DataError(f"{file.path} is not on this machine: use the Spark engine")
         with explain_unreadable(file.path), connect(threads) as connection:
-            found = _select(connection, file, *(column.name for column in columns))
+            found = select(connection, file, *names).select(*renamed)
             try:
-                with stream_batches(found.select(*chosen).aggregate(keys)) as stream:
+                with stream_batches(aggregate(found, own, places)) as stream:
                     for batch in stream:
-                        values = (
-                            column.measure(file.respell(batch.column(place)))
-                            for place, column in enumerate(columns)
-                        )
-                        yield *values, batch.column(len(columns))
+                        for place, some in split_sets(batch, places):
+                            values = (
+                                column.measure(file.respell(some.column(at)))
+                                for column, at in zip(sets[place], places[place], strict=True)
+                            )
+                            yield place, tuple(values), some.column(len(own))
             except duckdb.OutOfMemoryException as error:
                 raise TooManyGroupsError from error
 
@@ -554,128 +541,3 @@ def categories_of(column: Column) -> tuple[str, ...]:
     for values, _times in group_values(column):
         found.update(text for text in values.cast(pa.string()).to_pylist() if text)
     return tuple(sorted(found))
-
-
-def _select(
-    connection: "duckdb.DuckDBPyConnection", file: DataFile, *names: str
-) -> "duckdb.DuckDBPyRelation":
-    """Some columns of a file, in this order; the first one under a name of our own.
-
-    By their places, since names of columns may hold dots and quotes, or differ in case only.
-    """
-    import duckdb
-
-    own = _list_own(file, names)
-    if file.format is Format.ARROW:
-        found = connection.from_arrow(_stream_arrow(file, own or [file.columns[0]]))
-    elif file.format is Format.JSONL:
-        found = connection.sql(f"from {_read_json(file, own or names)}")
-    else:
-        found, own = connection.sql(f"from {read_table(file)}"), [*file.columns]
-    texts = (f"#{own.index(name) + 1}" if name in own else _tell(file, name) for name in names)
-    chosen = [duckdb.SQLExpression(text) for text in texts]
-    return found.select(chosen[0].alias(_VALUE), *chosen[1:])
-
-
-def _tell(file: DataFile, name: str) -> str:
-    """The value of a column that a file's folders give, as SQL."""
-    told = dict(file.partition)[name]
-    return "null::varchar" if told is None else _quote(told)
-
-
-def name_column(name: str) -> str:
-    """The name of a column, as SQL.
-
-    >>> name_column('the "air" time')
-    '"the ""air"" time"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def read_table(file: DataFile) -> str:
-    """How DuckDB reads a file of text or Parquet, as SQL."""
-    if file.format in (Format.CSV, Format.LINES):
-        return _read_csv(file)
-    # The folders are ours to read: DuckDB would make columns of them, and guess types.
-    return f"read_parquet({_quote(literal(file.where))}, hive_partitioning=false)"
-
-
-# In SQL, and not by DuckDB's functions of the same names: those import pandas, which takes longer
-# than reading a small file.
-def _read_json(file: DataFile, names: Sequence[str]) -> str:
-    # Only these keys are parsed, and their values stay the text that they are.
-    only = "{" + ", ".join(f"{_quote(name)}: 'VARCHAR'" for name in names) + "}"
-    layout = "newline_delimited" if file.by_line else "auto"
-    return (
-        f"read_json({_quote(literal(file.where))}, format='{layout}', columns={only}, "
-        f"maximum_object_size={file.longest}, hive_partitioning=false)"
-    )
-
-
-def _read_csv(file: DataFile) -> str:
-    columns = ", ".join(f"'column{place}': 'VARCHAR'" for place in range(len(file.columns)))
-    header, quote = ("true", '"') if file.format is Format.CSV else ("false", "")
-    return (
-        f"read_csv({_quote(literal(file.where))}, header={header}, auto_detect=false, "
-        f"columns={{{columns}}}, delim={_quote(file.delimiter)}, quote='{quote}', escape='{quote}', "
-        # By default buffers are several times as long as the longest line, and there are many.
-        f"max_line_size={file.longest}, buffer_size={file.longest}, hive_partitioning=false)"
-    )
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _stream_arrow(file: DataFile, names: list[str]) -> Any:
-    """The columns of an Arrow file as a stream that DuckDB reads."""
-    import pyarrow as pa
-
-    rows = _map_arrow(file, names)
-    first = next(rows)
-    return pa.RecordBatchReader.from_batches(first.schema, chain([first], rows))
-
-
-def literal(path: str) -> str:
-    """A path in which DuckDB finds no pattern: those were resolved before.
-
-    >>> literal("data[1].csv")
-    'data[[]1].csv'
-    """
-    return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in path)
-
-
-@contextmanager
-def connect(threads: int | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """A database in memory that neither looks at Python's variables nor downloads extensions.
-
-    >>> with connect() as connection:
-    ...     connection.sql("select 1 + 1").fetchone()
-    (2,)
-    """
-    import duckdb
-
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "threads": thread_count(threads),
-        "python_enable_replacements": "false",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        # What a query holds may be exact counts of people: it is never spilled to disk.
-        "max_temp_directory_size": "0KB",
-    }
-    connection = duckdb.connect(":memory:", config=settings)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-def thread_count(threads: int | None) -> int:
-    """The number of threads: all of the machine's for None.
-
-    >>> thread_count(3)
-    3
-    """
-    if threads is None:
-        return cpu_count() or 1
-    return whole("threads", threads, at_least=1)

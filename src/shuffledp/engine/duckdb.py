@@ -1,18 +1,17 @@
 """The engine for files of any size on this machine: DuckDB reads and groups them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shuffledp.core.cells import Bins, Cells
-from shuffledp.core.domain import Integers, Reals
+from shuffledp.core.domain import Reals
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import CodeCounts, Headcount, Job, Rounding, Tallied, count_users
-from shuffledp.engine.columns import Column, Pair, group_pairs, thread_count
-from shuffledp.engine.formats import Format
-from shuffledp.engine.groups import count_by_chunk, count_by_query
+from shuffledp.engine.columns import Column, Group, group_sets
+from shuffledp.engine.groups import count_by_chunk, count_by_query, is_counted
 from shuffledp.engine.local import tally_chunks
+from shuffledp.engine.queries import thread_count
 from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 
 __all__ = ["DuckDB"]
@@ -44,7 +43,8 @@ class DuckDB:
         return count_users(job, self.threads)
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
-        if job.read is not None or isinstance(job.coder.domain, Reals) or _is_for_numpy(job):
+        domain = job.coder.domain
+        if job.read is not None or isinstance(domain, Reals) or is_counted(job.column, domain):
             return count_by_chunk(job, self.threads, rounding)
         return count_by_query(job, self.threads)
 
@@ -54,16 +54,5 @@ class DuckDB:
     def reduce(self, reduction: Reduction) -> Reduced:
         return reduce_here(reduction, self.threads)
 
-    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
-        return group_pairs(columns, self.threads)
-
-
-def _is_for_numpy(job: Job) -> bool:
-    """Whether NumPy counts codes faster than DuckDB groups values: what is in memory, or mapped, and many numbers."""
-    files, kind, domain = job.column.files, job.column.type, job.coder.domain
-    if all(file.format is Format.ARROW for file in files):
-        return True
-    numbers = isinstance(domain, Integers | Cells | Bins)
-    if not numbers or any(file.format is not Format.PARQUET for file in files):
-        return False
-    return kind in ("float", "double") or ("int" in kind and domain.size > _MANY_CODES)
+    def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterator[Group] | None:
+        return group_sets(sets, self.threads)

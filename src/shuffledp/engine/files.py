@@ -13,7 +13,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
@@ -42,10 +42,13 @@ from shuffledp.engine.codes import Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.duckdb import DuckDB
 from shuffledp.engine.groups import (
+    add_groups,
     are_grouped,
     as_integers,
     deal_codes,
+    find_row,
     is_listable,
+    refuse_value,
     tally_counts,
 )
 from shuffledp.engine.local import Memory
@@ -148,8 +151,11 @@ def group_early(
     on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
     *,
     engine: Engine | str = "duckdb",
+    groups: Iterable[tuple[Any, Any]] | None = None,
 ) -> Headcount | None:
     """Read and group a column before its protocol is known, for `run_file`; None if that cannot be.
+
+    `groups` are its values and how often each occurs, if it was grouped by value already.
 
     >>> from shuffledp import Bits
     >>> from shuffledp.engine import take_column
@@ -159,7 +165,10 @@ def group_early(
     coder = _make_coder(column, domain, on_invalid)
     if not _is_groupable(coder.domain):
         return None
-    return _group_once(find_engine(engine), Job(column=column, coder=coder))
+    chosen, job = find_engine(engine), Job(column=column, coder=coder)
+    if groups is None:
+        return _group_once(chosen, job)
+    return _head(job, add_groups(job, groups, find_row if chosen.local else refuse_value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,7 +222,10 @@ def _is_groupable(domain: Domain) -> bool:
 
 def _group_once(engine: Engine, job: Job) -> Headcount:
     """One pass for the headcount, the invalid values and the tally, which is dealt from the groups later."""
-    groups = engine.counts(job)
+    return _head(job, engine.counts(job))
+
+
+def _head(job: Job, groups: CodeCounts) -> Headcount:
     return Headcount(n=groups.n, rows=groups.rows, invalid=groups.invalid, job=job, groups=groups)
 
 

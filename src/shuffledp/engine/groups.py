@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, keep_freed_memory
 from shuffledp.core.capabilities import Stream
+from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.counting import CodeCounter
 from shuffledp.core.domain import (
     Domain,
@@ -31,7 +32,7 @@ from shuffledp.core.domain import (
     round_places,
     rounding_words,
 )
-from shuffledp.core.errors import DataError, PositionError
+from shuffledp.core.errors import DataError, PositionError, show_value
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource
 from shuffledp.core.texts import Keys, Spelt, Texts
@@ -46,7 +47,9 @@ from shuffledp.engine.chunks import (
     work_on_chunks,
 )
 from shuffledp.engine.codes import Coded, as_numpy
-from shuffledp.engine.columns import TooManyGroupsError, group_values, thread_count
+from shuffledp.engine.columns import Column, TooManyGroupsError, group_values
+from shuffledp.engine.formats import Format
+from shuffledp.engine.queries import thread_count
 from shuffledp.numerics.entropy import SeededWords
 
 __all__ = [
@@ -58,8 +61,11 @@ __all__ = [
     "count_by_query",
     "count_values",
     "deal_codes",
+    "find_row",
     "group_codes",
+    "is_counted",
     "is_listable",
+    "refuse_value",
     "tally_counts",
 ]
 
@@ -67,6 +73,9 @@ MOST_CODES = 1 << 27
 """Domains up to this size are counted code by code: a gigabyte of counts."""
 
 _AT_ONCE = 1 << 17  # values that stay in the cache until their codes are counted
+_MANY_CODES = (
+    1 << 12
+)  # of whole numbers, from which counters are faster than a hash table of values
 _PEOPLE = 1 << 17  # whose devices one thread runs before it takes the next ones
 
 
@@ -77,6 +86,22 @@ def is_listable(domain: Domain) -> bool:
     False
     """
     return domain.size <= MOST_CODES and not isinstance(domain, Texts | Keys)
+
+
+def is_counted(column: Column, domain: Domain) -> bool:
+    """Whether NumPy counts codes faster than DuckDB groups values: what is in memory, or mapped, and many numbers.
+
+    >>> from shuffledp.engine import take_column
+    >>> is_counted(take_column([1, 2]), Integers(lower=0, upper=9))
+    True
+    """
+    if all(file.format is Format.ARROW for file in column.files):
+        return True
+    numbers = isinstance(domain, Integers | Cells | Bins)
+    if not numbers or any(file.format is not Format.PARQUET for file in column.files):
+        return False
+    kind = column.type
+    return kind in ("float", "double") or ("int" in kind and domain.size > _MANY_CODES)
 
 
 def are_grouped(protocol: ShuffleProtocol) -> bool:
@@ -228,7 +253,7 @@ def count_by_chunk(job: Job, threads: int | None, rounding: Rounding | None = No
 def count_by_query(job: Job, threads: int | None) -> CodeCounts:
     """Group a column with DuckDB: one query for headcount, invalid values and codes."""
     try:
-        return add_groups(job, group_values(job.column, threads), _find_row)
+        return add_groups(job, group_values(job.column, threads), find_row)
     except TooManyGroupsError:
         return count_by_chunk(job, threads)
 
@@ -255,6 +280,17 @@ def add_groups(
     return CodeCounts(counts=counts, rows=rows, invalid=invalid)
 
 
-def _find_row(job: Job, error: DataError) -> NoReturn:
-    count_users(job, threads=None)  # names the row, which a group-by has forgotten
+def find_row(job: Job, error: DataError) -> NoReturn:
+    """Refuse a value, and name its row, which a group-by has forgotten."""
+    count_users(job, threads=None)
     raise error
+
+
+def refuse_value(job: Job, error: DataError) -> NoReturn:
+    """Refuse a value whose row nobody knows."""
+    said = (
+        f"value {show_value(error.value)} {error.complaint}"
+        if isinstance(error, PositionError)
+        else error
+    )
+    raise DataError(f"column {job.column.name!r}: {said}") from None

@@ -1,6 +1,6 @@
 """A protocol on values in memory, and the engine for columns that fit there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ from shuffledp.engine.chunks import (
     work_on_chunks,
 )
 from shuffledp.engine.codes import Coded
-from shuffledp.engine.columns import Column, Pair, group_pairs
+from shuffledp.engine.columns import Column, Group, group_sets
 from shuffledp.engine.groups import (
     are_grouped,
     count_by_chunk,
@@ -206,5 +206,5 @@ class Memory:
     def reduce(self, reduction: Reduction) -> Reduced:
         return reduce_here(reduction, self.threads)
 
-    def group_pairs(self, columns: tuple[Column, Column]) -> Iterator[Pair] | None:
-        return group_pairs(columns, self.threads)
+    def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterator[Group] | None:
+        return group_sets(sets, self.threads)

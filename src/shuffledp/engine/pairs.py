@@ -20,10 +20,10 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.chunks import Engine, code_chunk
 from shuffledp.engine.codes import Coded, Coder, OnInvalid, as_numpy
-from shuffledp.engine.columns import Column, Pair, TooManyGroupsError, read_chunks
+from shuffledp.engine.columns import Column, Group, TooManyGroupsError, read_chunks
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = ["Pairs", "count_pairs", "pair_people", "pick_rows"]
+__all__ = ["Pairs", "add_pairs", "count_pairs", "pair_people", "pick_rows"]
 
 
 def count_pairs(
@@ -43,10 +43,10 @@ def count_pairs(
     array([1, 0, 0, 1])
     """
     if not on_invalid.drops and not any(isinstance(part, Reals) for part in domain.parts):
-        groups = engine.group_pairs(columns)
+        groups = engine.group([columns])
         try:
             if groups is not None:
-                return _add_up(groups, domain, on_invalid)
+                return add_pairs(groups, domain, on_invalid)
         except (DataError, TooManyGroupsError):
             if not engine.local:  # otherwise row by row, which names the row
                 raise
@@ -54,10 +54,11 @@ def count_pairs(
     return count_codes(joint.array.to_numpy(), domain.size)
 
 
-def _add_up(groups: Iterable[Pair], domain: Answers, on_invalid: OnInvalid) -> Counts:
+def add_pairs(groups: Iterable[Group], domain: Answers, on_invalid: OnInvalid) -> Counts:
+    """How many people have each pair of codes, from the pairs of values that occur."""
     coders = [Coder.for_part(part, on_invalid) for part in domain.parts]
     counts = np.zeros(domain.size, dtype=np.int64)
-    for *values, times in groups:
+    for _, values, times in groups:
         codes = [coder.codes(part).codes for coder, part in zip(coders, values, strict=True)]
         np.add.at(counts, domain.join(codes), as_numpy(times))
     return counts

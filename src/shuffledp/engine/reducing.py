@@ -31,16 +31,10 @@ from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, PositionError, UnsupportedError, show_value
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid
-from shuffledp.engine.columns import (
-    Column,
-    connect,
-    name_column,
-    read_arrays,
-    read_table,
-    stream_batches,
-)
+from shuffledp.engine.columns import Column, read_arrays
 from shuffledp.engine.formats import DataFile, Format, explain_unreadable
 from shuffledp.engine.people import MissingPerson, Of, People, Reduce
+from shuffledp.engine.queries import connect, name_column, read_table, stream_batches
 from shuffledp.engine.values import (
     BEYOND,
     NAN,

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -53,10 +53,10 @@ from shuffledp.engine.chunks import (
     tally_codes,
 )
 from shuffledp.engine.codes import FAULTS, Coded, Coder
-from shuffledp.engine.columns import Column, Pair
+from shuffledp.engine.columns import Column, Group
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import LINE, DataFile, Format
-from shuffledp.engine.groups import add_groups
+from shuffledp.engine.groups import add_groups, refuse_value
 from shuffledp.engine.local import Memory
 from shuffledp.engine.reducing import Dialect, Reduced, Reduction, Rows, list_whole
 from shuffledp.numerics.entropy import RunKey, SeededWords
@@ -102,7 +102,7 @@ class Spark:
         if job.column.reduced:
             return _HERE.counts(job, rounding)
         if not isinstance(job.coder.domain, Reals):
-            return add_groups(job, self._group(job), _refuse)
+            return add_groups(job, self._group(job), refuse_value)
         work = _Work(coder=job.coder, group=True)
         if rounding is not None:
             tapes = Tapes(rounding.rng, width=1, bits=rounding.bits)
@@ -160,17 +160,24 @@ class Spark:
             raise DataError(f"column {column.name!r} has no rows")
         return reduction.finish(found)
 
-    def group_pairs(self, columns: tuple[Column, Column]) -> list[Pair] | None:
-        first, second = columns
+    def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterator[Group] | None:
+        first = sets[0][0]
         if first.reduced:
             return None
-        spark = self._open(first)
         if first.where is not None:
             raise UnsupportedError("Spark does not filter questions by group: use another engine")
-        with _explain_errors(first):
-            frame = _make_frame(spark, first, second.name).groupBy("value", "filter1").count()
-            table = frame.toArrow()
-        return [tuple(table.column(place).combine_chunks() for place in range(3))]
+        return self._group_sets(sets, self._open(first))
+
+    def _group_sets(
+        self, sets: Sequence[tuple[Column, ...]], spark: "SparkSession"
+    ) -> Iterator[Group]:
+        for place, columns in enumerate(sets):
+            first, *others = columns
+            with _explain_errors(first):
+                frame = _make_frame(spark, first, *(each.name for each in others))
+                table = frame.groupBy(*frame.columns).count().toArrow()
+            arrays = [table.column(at).combine_chunks() for at in range(table.num_columns)]
+            yield place, tuple(arrays[:-1]), arrays[-1]
 
     def _open(self, column: Column) -> "SparkSession":
         if column.array is not None:
@@ -229,15 +236,6 @@ def _write_rows_schema(reduction: Reduction) -> str:
     ordered = reduction.people is not None and reduction.people.order is not None
     names += ["o0 long", "o1 double", "o2 string"] if ordered else []
     return ", ".join([*names, "ok boolean"])
-
-
-def _refuse(job: Job, error: DataError) -> NoReturn:
-    said = (
-        f"value {show_value(error.value)} {error.complaint}"
-        if isinstance(error, PositionError)
-        else error
-    )
-    raise DataError(f"column {job.column.name!r}: {said}") from None
 
 
 def _choose_words(rng: WordSource | None) -> RunKey | SeededWords:

@@ -5,10 +5,8 @@ One question and several take the same way. One question has a protocol of its o
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +25,7 @@ from shuffledp.core.task import Task
 from shuffledp.engine.chunks import Engine, Headcount, Job, Report
 from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column
-from shuffledp.engine.files import find_engine, group_early, headcount, read_codes, run_file
+from shuffledp.engine.files import find_engine, headcount, read_codes, run_file
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import Format
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
@@ -57,10 +55,10 @@ if TYPE_CHECKING:
     from shuffledp.ledger import Spending
     from shuffledp.questions.answers import SurveyAnswer
     from shuffledp.questions.plans import SurveyPlan
+    from shuffledp.questions.reading import Early
 
 __all__ = ["Part", "Prepared", "prepare"]
 
-_FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
 _REHEARSAL = (
     TRUST
     + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
@@ -86,8 +84,8 @@ class Part:
     """What was read to count the people."""
     pairs: "Pairs | None" = None
     """The pairs of answer and group, if they were read to count the people."""
-    early: "Future[Headcount | Counts | None] | None" = None
-    """What a thread reads meanwhile. Secret."""
+    early: "Early | None" = None
+    """What was read meanwhile. Secret."""
 
     @property
     def shuffled(self) -> ShuffleProtocol:
@@ -559,11 +557,19 @@ def _prepare_several(
     read_early: bool,
 ) -> Prepared:
     from shuffledp.questions.plans import make_plan
+    from shuffledp.questions.reading import Reader
 
     first = survey.questions[0]
     column = first.measure(columns[first.column])
     declared = survey.declare(columns)
+    reader = None
+    if read_early:
+        tasks = {name: each.task for name, each in declared.items()}
+        reader = Reader.start(survey, tasks, columns, engine)
     people = column.rows
+    if people is None and reader is not None:
+        with survey.locate(first):
+            people = reader.count_people()
     if people is None:
         with survey.locate(first):
             task = declared[first.name].task
@@ -571,10 +577,10 @@ def _prepare_several(
             people = headcount(column, task.domain, policy, engine=engine, report=report).n
     planned = people if n is None else n
     survey.check_delta(planned)
-    tasks = survey.fit(declared, columns, planned)
-    early = _read_early(survey, tasks, columns, engine) if read_early else {}
+    fitted = survey.fit(declared, columns, planned)
+    early = {} if reader is None else reader.read(fitted)
     with stage(CALIBRATION):
-        plan = make_plan(survey, tasks, planned)
+        plan = make_plan(survey, fitted, planned)
     return Prepared(
         survey=survey,
         parts=tuple(
@@ -598,32 +604,6 @@ def _prepare_several(
         plan=plan,
         not_private=expose(rng, column.where),
     )
-
-
-def _read_early(
-    survey: Survey, tasks: Sequence[Task], columns: Columns, engine: Engine
-) -> dict[str, "Future[Headcount | Counts | None]"]:
-    """Read and group small columns of files in a thread, while the protocols are chosen."""
-    if not engine.local or engine.threads == 1 or survey.model is Model.LOCAL:
-        return {}
-    from shuffledp.engine.pairs import count_pairs
-
-    reader = ThreadPoolExecutor(1, thread_name_prefix="survey")
-    early: dict[str, Future[Headcount | Counts | None]] = {}
-    for question, task in zip(survey.questions, tasks, strict=True):
-        policy = survey.find_policy(question, task)
-        column = question.measure(columns[question.column])
-        if task.domain.size > _FEW_CODES:
-            continue
-        if not isinstance(task, Grouped):
-            read = partial(group_early, column, task.domain, policy, engine=engine)
-            early[question.name] = reader.submit(read)
-        elif not task.step:  # otherwise numbers are rounded at random
-            pairs = (column, columns[question.by])
-            count = partial(count_pairs, pairs, task.domain, engine, on_invalid=policy)
-            early[question.name] = reader.submit(count)
-    reader.shutdown(wait=False)
-    return early
 
 
 def _remark(survey: Survey, task: Task, n: int, *, compare: bool) -> Iterator[str]:
