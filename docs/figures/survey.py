@@ -4,7 +4,7 @@ from functools import cache, partial
 
 import shuffledp as sdp
 
-found = cache(partial(sdp.survey, honest=1))
+found = cache(partial(sdp.growth_table, honest=1))
 
 
 def table() -> str:

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from shuffledp.inference.uniformity import identity_test, uniformity_test
     from shuffledp.lab import samples
     from shuffledp.planner.choice import count, histogram, mean, sum, words
-    from shuffledp.planner.growth import survey
+    from shuffledp.planner.growth import growth_table, survey
     from shuffledp.planner.local_bound import local_lower_bound
     from shuffledp.planner.plans import Plan, plan
     from shuffledp.protocols import make
@@ -152,6 +152,7 @@ __all__ = [
     "count",
     "engine",
     "explain",
+    "growth_table",
     "headcount",
     "histogram",
     "identity_test",
@@ -216,7 +217,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "inference.learning": "learn",
             "engine.local": "run run_counts",
             "inference.complexity": "sample_complexity",
-            "planner.growth": "survey",
+            "planner.growth": "growth_table survey",
             "planner.local_bound": "local_lower_bound",
             "inference.uniformity": "identity_test uniformity_test",
         },

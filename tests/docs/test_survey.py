@@ -47,7 +47,7 @@ def test_messages_of_a_bit_vanish_beyond_the_first():
     few, many = (
         next(
             row.messages_per_user
-            for row in sdp.survey(
+            for row in sdp.growth_table(
                 honest=1, data=["bits"], n=n, users=[n, 10 * n], epsilons=[0.5, 1.0]
             )
             if row.protocol == "correlated_count"

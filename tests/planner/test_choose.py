@@ -9,7 +9,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp.planner import choose
 from shuffledp.planner.choice import SAME, Aim, choose_row, order_candidates, recognise
-from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.question import Limits, Problem
 from shuffledp.planner.rows import evaluate
 from shuffledp.tasks import Histogram, Mean, Sum
 from support import first
@@ -95,7 +95,7 @@ def test_a_plan_and_the_chooser_choose_the_same(task, numbers):
 
 
 def test_a_good_usual_winner_is_taken_without_a_look_at_the_others():
-    asked = Asked.of("histogram", n=20_000, k=10, epsilon=1.0, delta=1e-8, honest=0.9)
+    asked = Problem.of("histogram", n=20_000, k=10, epsilon=1.0, delta=1e-8, honest=0.9)
     looked = []
 
     def look():
@@ -118,7 +118,7 @@ def test_the_worst_bin_counts():
 
 
 def error_of(task, epsilon, **numbers):
-    asked = Asked.of(task, epsilon=epsilon, honest=0.9, **numbers)
+    asked = Problem.of(task, epsilon=epsilon, honest=0.9, **numbers)
     rows = (
         evaluate(each, asked, Limits.of(models="shuffle")) for each in order_candidates(asked.task)
     )
@@ -202,7 +202,7 @@ class TestFiles:
         dealt = choose(task, **self.ASKED, for_file=True)
         assert not sent.dealt
         assert dealt.dealt
-        asked = Asked.of(task, n=10_000, epsilon=2.0, delta=0.0, honest=1.0)
+        asked = Problem.of(task, n=10_000, epsilon=2.0, delta=0.0, honest=1.0)
         limits = Limits.of(models="local")
         rows = [evaluate(each, asked, limits) for each in order_candidates(task)]
         found = {row.protocol: row for row in rows if row.available}

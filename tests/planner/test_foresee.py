@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.planner.question import Asked, candidates
+from shuffledp.planner.question import Problem, candidates
 from shuffledp.planner.rows import measure
 from shuffledp.planner.worst import worst_bin
 
 N, K = 3_000, 12
-ASKED = Asked.of("histogram", n=N, k=K, epsilon=1.5, delta=1e-5, honest=0.9)
+ASKED = Problem.of("histogram", n=N, k=K, epsilon=1.5, delta=1e-5, honest=0.9)
 MADE = {
     f"{each.name}-{each.model.value}": each
     for each in candidates(ASKED.task)
@@ -46,7 +46,7 @@ def test_what_is_foreseen_is_the_truth(name):
 
 
 def test_equal_bins_are_computed_once():
-    asked = Asked.of("histogram", n=10**6, k=10**5, epsilon=1.0, delta=1e-8, honest=0.9)
+    asked = Problem.of("histogram", n=10**6, k=10**5, epsilon=1.0, delta=1e-8, honest=0.9)
     each = next(each for each in candidates(asked.task) if each.name == "correlated_histogram")
     measured = measure(each, asked)
     foreseen = measured.made.analyzer.foresee(measured.inputs)

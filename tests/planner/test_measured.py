@@ -22,7 +22,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.planner.question import Asked, candidates
+from shuffledp.planner.question import Problem, candidates
 from shuffledp.planner.rows import measure
 from shuffledp.protocols import PROTOCOLS
 from support import ALPHA
@@ -42,11 +42,11 @@ FEWEST = 2_000
 
 NUMBERS = {"n": 200, "epsilon": 1.0, "delta": 1e-3, "honest": 0.9}
 ASKED = (
-    Asked.of("count", **NUMBERS),
-    Asked.of("sum", **NUMBERS, lower=-3, upper=5),
-    Asked.of("mean", **NUMBERS, lower=0.0, upper=2.0, steps=40),
-    Asked.of("histogram", **NUMBERS, k=16),
-    Asked.of("range", **NUMBERS, lower=0, upper=15, at=[3, 9]),
+    Problem.of("count", **NUMBERS),
+    Problem.of("sum", **NUMBERS, lower=-3, upper=5),
+    Problem.of("mean", **NUMBERS, lower=0.0, upper=2.0, steps=40),
+    Problem.of("histogram", **NUMBERS, k=16),
+    Problem.of("range", **NUMBERS, lower=0, upper=15, at=[3, 9]),
 )
 ELSEWHERE = ("hashed_tree", "hashed_prefixes", "local_prefixes")
 """For finer grids and for words: their own tests measure them."""

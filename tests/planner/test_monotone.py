@@ -11,7 +11,7 @@ import pytest
 
 from shuffledp.core.privacy import Model
 from shuffledp.planner.choice import pick_for_file
-from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.question import Limits, Problem
 from shuffledp.planner.rows import evaluate
 
 SLACK = 1.025
@@ -26,7 +26,7 @@ LIMITS = Limits.of(models="shuffle")
 
 def error_of(task, **numbers):
     """Of the mean, or of a share of the people: a total of more people may be off by more."""
-    asked = Asked.of(task, honest=0.9, **{**TASKS.get(task, {}), **numbers})
+    asked = Problem.of(task, honest=0.9, **{**TASKS.get(task, {}), **numbers})
     row = pick_for_file(asked, Model.SHUFFLE, lambda each: evaluate(each, asked, LIMITS))
     if row is None:
         return np.inf

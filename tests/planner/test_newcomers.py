@@ -13,11 +13,11 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, LATE, Crowd, Hints, Look, Promise, Spec
 from shuffledp.planner.choice import Aim, choose_row, order_candidates, pick_for_file, recognise
-from shuffledp.planner.question import Asked, Limits
+from shuffledp.planner.question import Limits, Problem
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import PROTOCOLS, correlated_count
 
-ASKED = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
+ASKED = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
 LIMITS = Limits.of(models="shuffle")
 
 
@@ -99,7 +99,7 @@ def test_a_rare_winner_wins_where_it_says(spec):
     """Its error is the smallest in the setting that it names, and not by rounding."""
     numbers = dict(spec.hints.wins)
     limits = Limits.of(models="shuffle", max_messages=numbers.pop("max_messages"))
-    asked = Asked.of(spec.task, honest=HONEST, **numbers)
+    asked = Problem.of(spec.task, honest=HONEST, **numbers)
     rows = [evaluate(each, asked, limits) for each in order_candidates(asked.task)]
     best, second, *_ = sorted((row for row in rows if row.available), key=lambda row: row.error)
     assert best.protocol == spec.name

@@ -8,16 +8,16 @@ import pytest
 
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.mechanisms import stability_histogram
-from shuffledp.planner.question import Asked, candidates
+from shuffledp.planner.question import Problem, candidates
 from shuffledp.planner.rows import measure
 from shuffledp.planner.worst import mean_squared_error, worst_case
 from shuffledp.tasks import TASKS
 
 NUMBERS = {"n": 400, "epsilon": 1.0, "delta": 1e-3, "honest": 0.9}
 ASKED = (
-    Asked.of("count", **NUMBERS),
-    Asked.of("mean", **NUMBERS, lower=0.0, upper=1.0, steps=200),
-    Asked.of("histogram", **NUMBERS, k=10),
+    Problem.of("count", **NUMBERS),
+    Problem.of("mean", **NUMBERS, lower=0.0, upper=1.0, steps=200),
+    Problem.of("histogram", **NUMBERS, k=10),
 )
 SLOW = ("pure_count", "zero_sum_flooding")
 CASES = [
@@ -54,7 +54,7 @@ def test_every_data_set_of_few_people_in_three_bins(name):
     """Biased ones are worst where few are counted as nobody; here the search is over all data sets."""
     n, k = 40, 2 if name == "zsum" else 3
     question = "count" if k == 2 else "histogram"
-    asked = Asked.of(
+    asked = Problem.of(
         question, n=n, epsilon=1.5, delta=0.02, honest=1.0, **({} if k == 2 else {"k": k})
     )
     candidate = next(each for each in candidates(asked.task) if each.name == name)

@@ -433,7 +433,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
         console.print(escape(line), soft_wrap=True)
     for warning in answer.warnings:
         console.print(f"[bold red]{escape(warning)}.[/bold red]")
-    for note in (answer.dropped, *answer.notes, *answer.told):
+    for note in (answer.dropped, *answer.notes, *answer.remarks):
         if note is not None and not is_quiet():
             console.print(escape(_name_options(note)))
     for line in answer.promised:

@@ -29,7 +29,7 @@ from shuffledp.inference.needs import Order, SampleComplexity
 from shuffledp.mechanisms import geometric
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.choice import order_candidates
-from shuffledp.planner.question import Asked, Candidate, Limits
+from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.planner.worst import worst_bin, worst_case
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.protocols.zsum import ZsumAnalyzer
@@ -200,7 +200,7 @@ class _Search:
         honest = 1.0 if self.model == "central" else self.honest
         delta = 0.0 if candidate.model is Model.LOCAL else self.delta
         try:
-            asked = Asked.of(self.task, n=n, epsilon=self.epsilon, delta=delta, honest=honest)
+            asked = Problem.of(self.task, n=n, epsilon=self.epsilon, delta=delta, honest=honest)
             made = candidate.make(asked)
             return self._radius(made, n) / n
         except ShuffledpError:

@@ -51,7 +51,7 @@ from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.planner.choice import smallest_error
-from shuffledp.planner.question import Asked, Limits, candidates
+from shuffledp.planner.question import Limits, Problem, candidates
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.tasks import Histogram
@@ -452,12 +452,12 @@ def find_source(
         return Central(mechanism=Geometric(epsilon=epsilon, sensitivity=2, k=k))
     if model == "local":  # where the promise needs nobody else
         limits, delta, honest = Limits.of(models="local"), 0.0, 1.0
-    asked = Asked.of(task, n=n, epsilon=epsilon, delta=delta, honest=honest)
+    asked = Problem.of(task, n=n, epsilon=epsilon, delta=delta, honest=honest)
     return _choose_best(asked, limits, protocol, only)
 
 
 def _choose_best(
-    asked: Asked,
+    asked: Problem,
     limits: Limits,
     protocol: str | None,
     only: Callable[[ShuffleProtocol], str | None],

@@ -42,7 +42,7 @@ from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import SAMPLED, foresee_variance
-from shuffledp.questions import Question as Asked
+from shuffledp.questions import Question as SurveyQuestion
 from shuffledp.questions import Survey
 from shuffledp.questions.source import read_table
 from shuffledp.tasks import GROUPED, TASKS, task_named
@@ -212,7 +212,7 @@ def _take_survey(survey: Survey) -> SurveyFile:
     )
 
 
-def _check_live(survey: Survey, question: Asked) -> None:
+def _check_live(survey: Survey, question: SurveyQuestion) -> None:
     """Refuse what devices cannot answer."""
     with survey.locate(question):
         if not question.kind.live:
@@ -222,7 +222,9 @@ def _check_live(survey: Survey, question: Asked) -> None:
             raise UnsupportedError("a live collection cannot aim at an error yet")
 
 
-def _take_question(survey: Survey, question: Asked, declared: Mapping[str, Task]) -> DesignQuestion:
+def _take_question(
+    survey: Survey, question: SurveyQuestion, declared: Mapping[str, Task]
+) -> DesignQuestion:
     asked = DesignQuestion(
         name=question.name,
         kind=question.kind.live_name or question.task,

@@ -26,7 +26,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.live.wire.question import Question
-from shuffledp.numerics.intervals.weighted import BinMoments
+from shuffledp.numerics.intervals.weighted import BinMoments, have_both_signs
 from shuffledp.tasks.groups import WITH_MOMENTS, bound_means, bound_sums
 
 __all__ = ["estimate_groups", "foresee_groups"]
@@ -63,7 +63,8 @@ class GroupsError:
     def _radius(self, weights: tuple[float, float], rounding: Floats) -> Floats:
         """Standard errors of weights . bins; weights of two signs count as if the bins moved apart together."""
         parts = np.abs(weights) * self.spread
-        noise = parts.sum(axis=1) ** 2 if weights[0] * weights[1] < 0 else (parts**2).sum(axis=1)
+        mixed = have_both_signs(np.array(weights))
+        noise = parts.sum(axis=1) ** 2 if mixed else (parts**2).sum(axis=1)
         found: Floats = np.sqrt(noise + (weights[1] - weights[0]) ** 2 * rounding)
         return found
 

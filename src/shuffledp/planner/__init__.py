@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     )
     from shuffledp.planner.local_bound import local_lower_bound
     from shuffledp.planner.plans import Plan, plan
-    from shuffledp.planner.question import Asked, Limits, check_delta
+    from shuffledp.planner.question import Limits, Problem, check_delta
     from shuffledp.planner.rows import Measured, Row
 
 __all__ = [
     "Aim",
-    "Asked",
     "Limits",
     "Measured",
     "Model",
     "ModelCurve",
     "Plan",
     "Point",
+    "Problem",
     "ProtocolRow",
     "Row",
     "check_delta",
@@ -54,7 +54,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "growth": "ModelCurve Point ProtocolRow curves exponent plot_plan survey",
             "local_bound": "local_lower_bound",
             "plans": "Plan plan",
-            "question": "Asked Limits check_delta",
+            "question": "Problem Limits check_delta",
             "rows": "Measured Row",
         },
     )

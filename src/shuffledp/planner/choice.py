@@ -20,7 +20,7 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, Look, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.planner.question import MOST_VALUES, Asked, Candidate, Limits, candidates, curators
+from shuffledp.planner.question import MOST_VALUES, Candidate, Limits, Problem, candidates, curators
 from shuffledp.planner.rows import Row, evaluate, measure
 from shuffledp.tasks import Count, Histogram, Mean, Sum, Words
 
@@ -191,7 +191,7 @@ def choose(
     if trusted is Model.SHUFFLE and delta:
         fraction_of_one("delta", delta)
     task = task.fit(n, epsilon)
-    asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
+    asked = Problem.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
     if protocol is not None:
         return _make(_find_named(protocol, trusted, task), task, asked, limits)
     rows: list[Row] = []
@@ -215,7 +215,7 @@ def choose(
     return _make(_find_named(found.protocol, trusted, task), task, asked, limits)
 
 
-def pick_for_file(asked: Asked, model: Model, look: Callable[[Candidate], Row]) -> Row | None:
+def pick_for_file(asked: Problem, model: Model, look: Callable[[Candidate], Row]) -> Row | None:
     """The row of a model with the smallest error; `look` finds or makes the row of a candidate.
 
     Newcomers come first, then the usual winners, the most accurate of them before the others. One that is as good as a curator
@@ -278,7 +278,7 @@ def _find_named(name: str, model: Model, task: Task) -> Candidate:
 
 
 def _make(
-    candidate: Candidate, task: Task, asked: Asked, limits: Limits
+    candidate: Candidate, task: Task, asked: Problem, limits: Limits
 ) -> ShuffleProtocol | Mechanism:
     """What the candidate's row of a plan stands for, made for the task itself."""
     if task == asked.task:
@@ -296,7 +296,7 @@ def _make(
 
 
 def smallest_error(
-    asked: Asked,
+    asked: Problem,
     limits: Limits,
     *,
     protocol: str | None = None,
@@ -304,7 +304,7 @@ def smallest_error(
 ) -> Row:
     """The row with the smallest RMSE among those within the limits that `refuse` does not rule out.
 
-    >>> asked = Asked.of("histogram", n=1000, k=8, epsilon=1.0, delta=1e-6, honest=0.9)
+    >>> asked = Problem.of("histogram", n=1000, k=8, epsilon=1.0, delta=1e-6, honest=0.9)
     >>> smallest_error(asked, Limits.of(models="local")).protocol
     'subset_selection'
     """
@@ -334,10 +334,10 @@ def order_candidates(task: Task) -> Iterator[Candidate]:
     yield from sorted(rest, key=lambda each: each.amplified)
 
 
-def recognise(asked: Asked) -> Callable[[Row], bool]:
+def recognise(asked: Problem) -> Callable[[Row], bool]:
     """Tells a row that is so good that the others need no look.
 
-    >>> asked = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
+    >>> asked = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
     >>> good = Row(protocol="good", model=Model.SHUFFLE, rmse=1.5, bits_per_user=1.1)
     >>> recognise(asked)(good)
     True
@@ -363,7 +363,7 @@ def curator_error(
     >>> round(curator_error(Count(domain=Bits()), n=1000, epsilon=1.0), 3)
     1.357
     """
-    asked = Asked.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
+    asked = Problem.of(_shrink(task), n=n, epsilon=epsilon, delta=delta, honest=honest)
     errors = []
     for each in curators(asked.task):
         if not each.takes("delta"):
@@ -372,7 +372,7 @@ def curator_error(
     return min(errors) / task.scale(n) if errors else None
 
 
-def _curator_error(asked: Asked) -> float:
+def _curator_error(asked: Problem) -> float:
     """The error of a curator whose noise comes from users of whom only some are honest; 0 if unknown."""
     first = next(curators(asked.task), None)
     if first is None:

@@ -6,6 +6,7 @@ log epsilon, by least squares.
 """
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +20,19 @@ from shuffledp.core.protocol import HONEST
 from shuffledp.core.validate import whole
 from shuffledp.planner.choice import Aim, rank
 from shuffledp.planner.plans import Plan
-from shuffledp.planner.question import Asked, Candidate, Limits, candidates
+from shuffledp.planner.question import Candidate, Limits, Problem, candidates
 from shuffledp.planner.rows import Row, evaluate
 
-__all__ = ["ModelCurve", "Point", "ProtocolRow", "curves", "exponent", "plot_plan", "survey"]
+__all__ = [
+    "ModelCurve",
+    "Point",
+    "ProtocolRow",
+    "curves",
+    "exponent",
+    "growth_table",
+    "plot_plan",
+    "survey",
+]
 
 _FAMILIES = (
     ("central", Model.CENTRAL, ("geometric", "geometric", "laplace")),
@@ -92,7 +102,7 @@ def _users(n: int, points: int) -> list[int]:
     return sorted({round(float(each)) for each in grid})
 
 
-def _rank_candidates(plan: Plan, asked: Asked, limits: Limits, model: Model) -> list[Candidate]:
+def _rank_candidates(plan: Plan, asked: Problem, limits: Limits, model: Model) -> list[Candidate]:
     """The candidates of a model, best first at the plan's n: the chosen one before all others."""
     known = {each.name: each for each in candidates(asked.task) if each.model is model}
     rows: Iterable[Row] = [row for row in plan.rows if row.model is model]
@@ -103,7 +113,7 @@ def _rank_candidates(plan: Plan, asked: Asked, limits: Limits, model: Model) -> 
 
 
 def _points(
-    best: Sequence[Candidate], asked: Asked, limits: Limits, users: Sequence[int]
+    best: Sequence[Candidate], asked: Problem, limits: Limits, users: Sequence[int]
 ) -> Iterator[Point]:
     for n in users:
         for candidate in best:
@@ -154,7 +164,7 @@ def exponent(x: Sequence[float], y: Sequence[float]) -> float:
     return float(slope)
 
 
-def survey(
+def growth_table(
     *,
     n: int = 1_000_000,
     epsilon: float = 1.0,
@@ -171,7 +181,7 @@ def survey(
     Integers are 0 .. `upper`, reals are points of a grid of `steps` steps in [0, 1]. Exponents are fitted over `users` (at
     `epsilon`) and over `epsilons` (at `n`).
 
-    >>> for row in survey(data=["bits"], honest=1)[:3]:
+    >>> for row in growth_table(data=["bits"], honest=1)[:3]:
     ...     print(f"{row.family}: {row.protocol}, {row.rmse:.3g}, n^{row.mean_exponent:.2f}")
     central: geometric, 1.36, n^-1.00
     local: rr, 960, n^-0.50
@@ -179,9 +189,9 @@ def survey(
     """
     common: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta, "honest": honest}
     asked = {
-        "bits": Asked.of("count", **common),
-        "integers": Asked.of("sum", **common, upper=upper),
-        "reals": Asked.of("sum", **common, lower=0.0, upper=1.0, steps=steps),
+        "bits": Problem.of("count", **common),
+        "integers": Problem.of("sum", **common, upper=upper),
+        "reals": Problem.of("sum", **common, lower=0.0, upper=1.0, steps=steps),
     }
     return tuple(
         _measure(family, kind, _candidate(asked[kind], name, model), asked[kind], users, epsilons)
@@ -190,13 +200,28 @@ def survey(
     )
 
 
+def survey(**given: Any) -> tuple[ProtocolRow, ...]:
+    """Return `growth_table`, under its old name.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     rows = survey(data=[])
+    >>> rows, str(caught[0].message)
+    ((), 'sdp.survey is sdp.growth_table now; a survey is sdp.Survey')
+    """
+    said = "sdp.survey is sdp.growth_table now; a survey is sdp.Survey"
+    warnings.warn(said, DeprecationWarning, stacklevel=2)
+    return growth_table(**given)
+
+
 def _lines() -> Iterator[tuple[str, str, str, Model]]:
     for place, kind in enumerate(_DATA):
         for family, model, names in _FAMILIES:
             yield family, kind, names[place], model
 
 
-def _candidate(asked: Asked, name: str, model: Model) -> Candidate:
+def _candidate(asked: Problem, name: str, model: Model) -> Candidate:
     return next(
         each for each in candidates(asked.task) if each.name == name and each.model is model
     )
@@ -206,7 +231,7 @@ def _measure(
     family: str,
     kind: str,
     candidate: Candidate,
-    asked: Asked,
+    asked: Problem,
     users: Sequence[int],
     epsilons: Sequence[float],
 ) -> ProtocolRow:
@@ -228,11 +253,11 @@ def _measure(
     )
 
 
-def _row(candidate: Candidate, asked: Asked) -> Row:
+def _row(candidate: Candidate, asked: Problem) -> Row:
     return evaluate(candidate, asked, Limits.of(models=Model))
 
 
-def _rmse(candidate: Candidate, asked: Asked) -> float:
+def _rmse(candidate: Candidate, asked: Problem) -> float:
     row = _row(candidate, asked)
     if row.rmse is None:
         raise UnsupportedError(f"{row.protocol} is not available: {row.reason}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shuffledp.core.privacy import Model
-from shuffledp.planner.question import Asked, Candidate, Limits
+from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.planner.rows import Row, evaluate
 
 __all__ = ["least_epsilon", "least_n"]
@@ -23,11 +23,11 @@ _MOST_STEPS = 100
 _PATIENCE = 6  # every sixth step is to the middle, whatever the power law says
 
 
-def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
+def least_epsilon(candidate: Candidate, asked: Problem, limits: Limits, error: float) -> Row:
     """The row at the smallest epsilon whose error is at most `error`, or one with the reason why not.
 
     >>> from shuffledp.planner.question import candidates
-    >>> asked = Asked.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> asked = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> limits = Limits.of(models="central")
     >>> row = least_epsilon(next(candidates(asked.task)), asked, limits, 10.0)
     >>> round(row.guarantee.epsilon, 2), row.rmse <= 10.0
@@ -46,11 +46,11 @@ def least_epsilon(candidate: Candidate, asked: Asked, limits: Limits, error: flo
     return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
 
 
-def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) -> Row:
+def least_n(candidate: Candidate, asked: Problem, limits: Limits, error: float) -> Row:
     """The row at the smallest number of users whose error of the mean is at most `error`.
 
     >>> from shuffledp.planner.question import candidates
-    >>> asked = Asked.of("mean", n=1000, epsilon=1.0, delta=1e-6, honest=1.0)
+    >>> asked = Problem.of("mean", n=1000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> limits = Limits.of(models="central")
     >>> least_n(next(candidates(asked.task)), asked, limits, 0.01).n
     142
@@ -64,7 +64,7 @@ def least_n(candidate: Candidate, asked: Asked, limits: Limits, error: float) ->
     return bracket.search(row_at, lambda row: _excess(row, asked, error), first)
 
 
-def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
+def _coarse(candidate: Candidate, asked: Problem, error: float) -> Row | None:
     """A row with the reason, if rounding to the finest grid there is costs the wanted error alone."""
     grid = asked.at(epsilon=_EPSILONS[1]).rounding / asked.task.scale(asked.n)
     if candidate.model is Model.CENTRAL or grid < error:
@@ -73,7 +73,7 @@ def _coarse(candidate: Candidate, asked: Asked, error: float) -> Row | None:
     return Row(protocol=candidate.name, model=candidate.model, reason=reason)
 
 
-def _excess(row: Row, asked: Asked, error: float) -> float:
+def _excess(row: Row, asked: Problem, error: float) -> float:
     """log(error of the row / the wanted error): at most 0 where it is good, infinite without an error."""
     if not row.available or row.rmse is None or row.n is None:
         return math.inf

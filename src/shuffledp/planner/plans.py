@@ -27,7 +27,7 @@ from shuffledp.planner.choice import (
 )
 from shuffledp.planner.inverse import least_epsilon, least_n
 from shuffledp.planner.local_bound import BOUNDED, local_lower_bound
-from shuffledp.planner.question import Asked, Limits, check_delta, find_planned, hint_delta
+from shuffledp.planner.question import Limits, Problem, check_delta, find_planned, hint_delta
 from shuffledp.planner.rows import Row, evaluate
 from shuffledp.tasks import Histogram
 from shuffledp.tasks.groups import Grouped
@@ -51,7 +51,7 @@ class Plan:
     ('correlated_count', True)
     """
 
-    asked: Asked
+    asked: Problem
     """The question; n and epsilon are those of the chosen row where one of them was searched for."""
     limits: Limits
     aim: Aim
@@ -304,7 +304,7 @@ def plan(
     if groups is not None:
         task, told = _ask_pairs(task, groups, options, some, known=n is not None)
         options = {}
-    asked = Asked.of(task, n=some[0], epsilon=some[1], delta=delta, honest=honest, **options)
+    asked = Problem.of(task, n=some[0], epsilon=some[1], delta=delta, honest=honest, **options)
     aim = _aim(asked.task, n, epsilon, error)
     check = partial(_check_delta, limits, delta, allow_large_delta=allow_large_delta)
     remarks = () if n is None else check(n)
@@ -360,7 +360,7 @@ def _ask_pairs(
     return Histogram(domain=Categories(k=pairs)), tuple(said)
 
 
-def _pick_for_file(rows: list[Row], asked: Asked, limits: Limits) -> Row | None:
+def _pick_for_file(rows: list[Row], asked: Problem, limits: Limits) -> Row | None:
     """The row that a run on a file takes by default, in the model that trusts least."""
     model = next(
         each for each in (Model.SHUFFLE, Model.LOCAL, Model.CENTRAL) if each in limits.models
@@ -377,7 +377,7 @@ def _check_delta(
     return check_delta(delta, n, allow_large_delta=allow_large_delta)
 
 
-def _answer(asked: Asked, chosen: Row | None, aim: Aim) -> Asked:
+def _answer(asked: Problem, chosen: Row | None, aim: Aim) -> Problem:
     """The question with what was searched for."""
     if chosen is None or aim is Aim.ERROR:
         return asked
@@ -406,7 +406,7 @@ def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) 
     return Aim.USERS
 
 
-def _rows(asked: Asked, limits: Limits, aim: Aim, error: float | None) -> Iterator[Row]:
+def _rows(asked: Problem, limits: Limits, aim: Aim, error: float | None) -> Iterator[Row]:
     for candidate in order_candidates(asked.task):
         if error is None or candidate.model not in limits.models:
             yield evaluate(candidate, asked, limits)

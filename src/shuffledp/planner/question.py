@@ -22,9 +22,9 @@ from shuffledp.tasks import task_named
 
 __all__ = [
     "MOST_VALUES",
-    "Asked",
     "Candidate",
     "Limits",
+    "Problem",
     "candidates",
     "check_delta",
     "curators",
@@ -188,10 +188,10 @@ def find_planned(name: str) -> type[Task]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Problem:
     """A question with all its numbers, checked; hashable, so that answers can be remembered.
 
-    >>> Asked.of("count", n=1000, epsilon=1.0, delta=1e-6, honest=0.9).domain
+    >>> Problem.of("count", n=1000, epsilon=1.0, delta=1e-6, honest=0.9).domain
     Bits()
     """
 
@@ -209,7 +209,7 @@ class Asked:
         delta: float,
         honest: float,
         **options: Any,
-    ) -> "Asked":
+    ) -> "Problem":
         """Checked; a task by name is declared by the options."""
         promise = Promise(epsilon=epsilon, delta=delta)
         if promise.epsilon > _LARGEST_EPSILON:
@@ -229,7 +229,7 @@ class Asked:
             )
         return cls(task=question, crowd=Crowd(n=n, honest=honest), promise=promise)
 
-    def at(self, *, n: int | None = None, epsilon: float | None = None) -> "Asked":
+    def at(self, *, n: int | None = None, epsilon: float | None = None) -> "Problem":
         """The same question for other people, or with another epsilon."""
         crowd = self.crowd if n is None else replace(self.crowd, n=n)
         promise = self.promise if epsilon is None else replace(self.promise, epsilon=epsilon)
@@ -260,7 +260,7 @@ class Asked:
     def rounding(self) -> float:
         """The largest standard deviation of what rounding n values at random to the grid adds to their sum.
 
-        >>> Asked.of("sum", n=100, epsilon=1.0, delta=0, honest=1.0, upper=1.0, steps=10).rounding
+        >>> Problem.of("sum", n=100, epsilon=1.0, delta=0, honest=1.0, upper=1.0, steps=10).rounding
         0.5
         """
         if not isinstance(self.domain, Reals):
@@ -281,10 +281,10 @@ class Candidate:
     """Whether it is a local protocol behind a shuffler."""
     hints: Hints = _NO_HINTS
 
-    def make(self, asked: Asked, **more: Any) -> Any:
+    def make(self, asked: Problem, **more: Any) -> Any:
         """The protocol or mechanism for this question.
 
-        >>> asked = Asked.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
+        >>> asked = Problem.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
         >>> found = next(c for c in candidates(asked.task) if c.name == "split_and_mix")
         >>> found.make(asked).parameters["upper"]
         9

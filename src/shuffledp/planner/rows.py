@@ -15,7 +15,7 @@ from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol
-from shuffledp.planner.question import Asked, Candidate, Limits
+from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.planner.worst import worst_bin, worst_case, worst_shape
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
@@ -250,14 +250,14 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
+def evaluate(candidate: Candidate, asked: Problem, limits: Limits) -> Row:
     """The candidate as a row; what cannot be made or afforded has a reason.
 
     A protocol that does not exist at a large epsilon is taken at the largest smaller one where it does: what
     keeps less than was allowed keeps what was asked.
 
     >>> from shuffledp.planner.question import candidates
-    >>> asked = Asked.of("count", n=50, epsilon=0.1, delta=1e-9, honest=1.0)
+    >>> asked = Problem.of("count", n=50, epsilon=0.1, delta=1e-9, honest=1.0)
     >>> rows = [evaluate(each, asked, Limits.of(models="shuffle")) for each in candidates(asked.task)]
     >>> next(row.reason for row in rows if row.protocol == "geometric")
     'the central model is not among those asked for'
@@ -279,7 +279,7 @@ def evaluate(candidate: Candidate, asked: Asked, limits: Limits) -> Row:
     return _within(row, candidate, asked, limits)
 
 
-def _within(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row:
+def _within(row: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row:
     """The row, if need be with a wider gap, or with the reason why it is beyond the limits."""
     row = _at_floor(row, candidate, asked, limits)
     reason = _find_excess(row, limits) or _refuse(row, limits)
@@ -312,7 +312,7 @@ def _refuse(row: Row, limits: Limits) -> str | None:
     return limits.refuse(row.bytes_per_report, row.influence, local)
 
 
-def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row:
+def _at_floor(row: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row:
     """An amplified protocol whose messages keep the floor by themselves: more private than was asked for."""
     floor, most = row.local_floor, limits.local_epsilon
     if not candidate.amplified or most is None or floor is None or floor.epsilon <= most:
@@ -334,7 +334,7 @@ def _at_floor(row: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
         return row
 
 
-def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> Row | None:
+def _at_less(bare: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row | None:
     """The row at the largest epsilon below the one asked for, but above 1, where there is one."""
     if candidate.model is not Model.SHUFFLE:
         return None
@@ -365,7 +365,7 @@ def _at_less(bare: Row, candidate: Candidate, asked: Asked, limits: Limits) -> R
 
 
 def _fill(
-    bare: Row, candidate: Candidate, asked: Asked, limits: Limits, gap: float | None = None
+    bare: Row, candidate: Candidate, asked: Problem, limits: Limits, gap: float | None = None
 ) -> Row:
     # Who cannot spend a budget of messages need not know it: what was measured is remembered.
     budget = limits.max_messages if candidate.takes("max_messages") else None
@@ -384,14 +384,14 @@ def _fill(
 @lru_cache(maxsize=256)
 def measure(
     candidate: Candidate,
-    asked: Asked,
+    asked: Problem,
     gap: float | None = None,
     max_messages: float | None = None,
 ) -> Measured:
     """Make the candidate and compute its error; `gap` and `max_messages` where the maker takes them.
 
     >>> from shuffledp.planner.question import candidates
-    >>> asked = Asked.of("count", n=50, epsilon=1.0, delta=1e-3, honest=1.0)
+    >>> asked = Problem.of("count", n=50, epsilon=1.0, delta=1e-3, honest=1.0)
     >>> round(measure(next(candidates(asked.task)), asked).rmse, 3)
     1.357
     """
@@ -401,7 +401,7 @@ def measure(
     return _measure_mechanism(made, candidate, asked)
 
 
-def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
+def _measure_protocol(made: ShuffleProtocol, asked: Problem) -> Measured:
     cost, n = made.cost, asked.crowd.n
     if cost.bits_per_message > LONGEST_MESSAGE:
         # Nobody sends it, and its exact law takes minutes to evaluate.
@@ -420,7 +420,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Asked) -> Measured:
     return Measured(made=made, answers=made.task, rmse=rmse, inputs=worst.inputs, cost=cost)
 
 
-def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Asked) -> Measured:
+def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Problem) -> Measured:
     answers = candidate.answers
     bin_errors = made.offers.bin_errors
     if bin_errors is not None and asked.task.listed:

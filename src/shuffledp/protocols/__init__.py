@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.capabilities import Capabilities, CentralCapabilities, Sight, Stream
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
 from shuffledp.core.loading import load_later
-from shuffledp.core.protocol import Hints, Look, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Hints, Look, Maker, ShuffleProtocol, Spec
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -62,6 +62,7 @@ __all__ = [
     "CentralCapabilities",
     "Hints",
     "Look",
+    "Maker",
     "Sight",
     "Spec",
     "Stream",

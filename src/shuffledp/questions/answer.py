@@ -190,7 +190,7 @@ class Answer:
         return write_dates(shown, self.moments, values=task_named(self.task).dated)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """What the task remarks about this estimate."""
         about = tell_people(self.n)
         if self.population:
@@ -256,7 +256,7 @@ class Answer:
         return tell_dropped(self.invalid, self.rows, self.n)
 
     @property
-    def _played(self) -> str:
+    def _said_of_machine(self) -> str:
         if not isinstance(self.protocol, ShuffleProtocol):
             return _CURATED
         return _DEALT if self.dealt else _PLAYED
@@ -270,7 +270,7 @@ class Answer:
             *tell_shuffles(self.shuffles, self.guarantee_of_sum),
         ]
         if self.engine is not None:
-            said = [self._played.format(self.engine.name), _TRUSTED, self.dropped]
+            said = [self._said_of_machine.format(self.engine.name), _TRUSTED, self.dropped]
             said.extend(_explain_covered(self.on_invalid))
             words.append("In this run. " + " ".join(each for each in said if each is not None))
         return "\n\n".join(words)
@@ -300,7 +300,7 @@ class Answer:
             **describe_shuffles(self.shuffles, self.guarantee_of_sum),
             "not_private": list(self.not_private),
             "seed": self.seed,
-            "notes": [*self.notes, *self.told],
+            "notes": [*self.notes, *self.remarks],
             **({"population": [row.to_dict() for row in self.shares]} if self.population else {}),
             **task_named(self.task).details(self.estimate),
             "version": __version__,
@@ -347,7 +347,7 @@ class Answer:
             title=self.title,
             finding=state_finding(shown) if told else "",
             warnings=self.warnings,
-            notes=[promise.removesuffix("."), *apart, *self.notes, *self.told],
+            notes=[promise.removesuffix("."), *apart, *self.notes, *self.remarks],
             model=self.guarantee.model.value,
         )
 
@@ -355,15 +355,15 @@ class Answer:
         return f"Answer({self.title}, {self.protocol.name})"
 
     def __str__(self) -> str:
-        return "\n".join([self.title, as_text(self.picture), *self._remarks()])
+        return "\n".join([self.title, as_text(self.picture), *self._lines()])
 
     def _repr_html_(self) -> str:
         """How notebooks show it."""
-        said = (say(line) for line in self._remarks())
+        said = (say(line) for line in self._lines())
         return stack(say(self.title, bold=True), as_html(self.picture), *said)
 
-    def _remarks(self) -> list[str]:
-        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.told]
+    def _lines(self) -> list[str]:
+        said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.remarks]
         return [line for line in (*said, *self.promised) if line is not None]
 
 

@@ -25,7 +25,7 @@ from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
-from shuffledp.planner.question import Asked, Limits, candidates
+from shuffledp.planner.question import Limits, Problem, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make, spec
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
@@ -277,7 +277,7 @@ class SurveyPlan:
 def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None:
     """The smallest error of the answer in a model with delta = 0; by group, of a bin."""
     task = spread_groups(task)
-    asked = Asked.of(task, n=n, epsilon=epsilon, delta=0.0, honest=1.0)
+    asked = Problem.of(task, n=n, epsilon=epsilon, delta=0.0, honest=1.0)
     limits = Limits.of(models=model)
     rows = (evaluate(each, asked, limits) for each in candidates(task) if each.model is model)
     errors = [row.rmse for row in rows if row.available and row.rmse is not None]

@@ -36,7 +36,7 @@ __all__ = ["Survey"]
 
 _USUAL_EPSILON = 1.0  # where a search for another one starts
 _NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
-_NEEDLESS = {
+_UNUSED = {
     Model.LOCAL: (
         ("delta", "honest", "max_messages"),
         "its delta is 0, its people trust nobody, and they send one message",
@@ -157,8 +157,8 @@ class Survey:
         if question.by is not None:
             check_grouped(question.kind)
         chosen = _read_model(model, alone=True)
-        if chosen in _NEEDLESS:
-            names, why = _NEEDLESS[chosen]
+        if chosen in _UNUSED:
+            names, why = _UNUSED[chosen]
             given = {"delta": delta, "honest": honest, "max_messages": max_messages}
             wrong = [name for name in names if given[name] is not None]
             if wrong:

@@ -42,7 +42,7 @@ from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.http import bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.processes import Role, check_port, find_port, start_roles, stop_roles
-from shuffledp.live.serve.simulate import fall_off
+from shuffledp.live.serve.simulate import make_decreasing_law
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import measure_sight
 from shuffledp.protocols.one_question import foresee_variance
@@ -152,7 +152,7 @@ class Planner:
 
 def _make_up(question: Question, people: int) -> Counts:
     """How many people have each code, in a made-up result whose bars are all different."""
-    counts: Counts = np.floor(people * fall_off(question)).astype(np.int64)
+    counts: Counts = np.floor(people * make_decreasing_law(question)).astype(np.int64)
     counts[0] += people - counts.sum()
     return counts
 

@@ -27,7 +27,7 @@ from shuffledp.live.design import make_collection
 from shuffledp.live.serve.client import Operator, connect, send_upload
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.processes import find_port, play_roles
-from shuffledp.live.serve.simulate import fall_off, seal_people, send_people
+from shuffledp.live.serve.simulate import make_decreasing_law, seal_people, send_people
 from shuffledp.live.wire.report import join_upload, seal_inner, seal_report
 from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.tasks import task_named
@@ -195,7 +195,9 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
             groups = source.integers(0, domain.size // 2, people)
             found[question.name] = question.join_places(groups, numbers)
         else:
-            found[question.name] = source.choice(domain.size, people, p=fall_off(question))
+            found[question.name] = source.choice(
+                domain.size, people, p=make_decreasing_law(question)
+            )
     return found
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shuffledp.engine import Paths
     from shuffledp.live.wire.question import Question
 
-__all__ = ["Sent", "fall_off", "read_places", "seal_people", "send_people"]
+__all__ = ["Sent", "make_decreasing_law", "read_places", "seal_people", "send_people"]
 
 _PIECE = 1_000  # people whose reports are sealed at once
 _FEW = 2_000  # sealed sooner than a pool has started
@@ -104,7 +104,7 @@ def _read_codes(paths: Paths, name: str, domain: Any) -> Codes:
     return np.concatenate(parts)
 
 
-def fall_off(question: Question) -> Floats:
+def make_decreasing_law(question: Question) -> Floats:
     """A made-up law of its codes that falls off from the first to the last, so that every bar is different."""
     domain = question.protocol.randomizer.domain
     if isinstance(domain, Bits):

@@ -17,6 +17,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics import masses
+from shuffledp.numerics.intervals.weighted import have_both_signs
 from shuffledp.numerics.tails import binomial_at_least
 
 __all__ = [
@@ -197,7 +198,7 @@ class NoiseError:
         ln(1 + x_1 + x_2 + ...), x_j = p (e^w_j - 1), which is below the sum of all ln(1 + x_j) if the weights have one
         sign, and below x_1 + x_2 + ... (as if the noise were a Poisson number) in any case.
         """
-        mixed = (weights < 0).any(axis=-1) & (weights > 0).any(axis=-1)
+        mixed = have_both_signs(weights)
         apart = self.noise.log_moments(weights).sum(axis=-1)
         if not mixed.any():
             return np.asarray(apart, dtype=np.float64)

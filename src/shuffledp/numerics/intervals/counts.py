@@ -46,6 +46,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.cut_laplace import CutLaplaceSum
+from shuffledp.numerics.intervals.weighted import have_both_signs
 from shuffledp.numerics.rounding import UNIT
 
 __all__ = ["SupportLaw", "TwoBinomialsError"]
@@ -321,7 +322,7 @@ class TwoBinomialsError:
         lead, size = self.p - self.q, np.abs(weights).sum(axis=-1)
         people = replace(self.law, added=None)
         each = people.variance(np.array([0.0, float(self.n)])).max() / lead**2
-        mixed = (weights < 0).any(axis=-1) & (weights > 0).any(axis=-1)
+        mixed = have_both_signs(weights)
         squares = np.where(mixed, 2.0, 1.0) * (weights**2).sum(axis=-1)
         variance = each * (np.minimum(squares, size**2) if self.apart else size**2)
         reach = size / lead

@@ -14,10 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from shuffledp.core.arrays import Floats
+from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.estimate import Value
 
-__all__ = ["BinMoments", "bound_deviation"]
+__all__ = ["BinMoments", "bound_deviation", "have_both_signs"]
 
 _FEWEST, _MOST, _TRIED = 1e-3, 1e3, 181  # s in units of 1 / stderr
 _ROUNDING = 1 + 1e-9
@@ -36,6 +36,15 @@ class BinMoments(Protocol):
     @property
     def distance(self) -> float:
         """How far the law of a bin is from that of its moments."""
+
+
+def have_both_signs(weights: Floats) -> Bools:
+    """Which rows have weights above and below 0: then errors of bins that move together do not cancel.
+
+    >>> have_both_signs(np.array([[1.0, 0.0], [1.0, -2.0]]))
+    array([False,  True])
+    """
+    return np.asarray((weights < 0).any(axis=-1) & (weights > 0).any(axis=-1))
 
 
 def bound_deviation(law: BinMoments, weights: Floats, tail: float, rounded: Floats) -> Floats:
