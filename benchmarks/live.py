@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from soak import start_server
 from timing import Row, show
 
 import shuffledp as sdp
@@ -27,9 +28,10 @@ from shuffledp.live.design import (
     create,
     generate_analyzer,
 )
+from shuffledp.live.disk import write_private
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.pool import RecordPool, start_pool
-from shuffledp.live.serve.processes import find_port, start
+from shuffledp.live.serve.processes import Role, find_port, start
 from shuffledp.live.serve.simulate import seal_people, send_people
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore
@@ -59,6 +61,7 @@ def rows() -> list[Row]:
         found = [*measure_device(collection, Path(folder))]
         sealed = seal_all(collection, REPORTS)
         found += measure_uploads(home, collection, sealed)
+        found += measure_shared(home, collection, sealed)
         found += measure_seal(collection, Path(folder))
         found += measure_analyzer(home, collection)
     return [*found, measure_file()]
@@ -149,6 +152,64 @@ def measure_uploads(home: Home, collection: Collection, sealed: Sequence[bytes])
         shown = f"{rate:,.0f}/s, {cpu:.0f} us of the server's CPU each"
         found.append(row(what, shown, f"{wanted:,}/s", rate >= wanted))
     return found
+
+
+def measure_shared(home: Home, collection: Collection, sealed: Sequence[bytes]) -> list[Row]:
+    """Two shufflers on a PostgreSQL database: what they and the database need, the generator not counted."""
+    ports = (int(collection.url.rpartition(":")[2]), find_port())
+    place = home.shuffler / "store.toml"
+    database = start_server()
+    try:
+        write_private(place, f'postgresql = "{database.where()}"\n'.encode())
+        idle = spend_on_shared_start(home, ports)
+        used = cpu_of_children()
+        servers = start_shared(home, ports)
+        try:
+            groups = [sealed[at : at + 50] for at in range(0, len(sealed), 50)]
+            bodies = [request(join_upload(collection, group)) for group in groups]
+            began = time.perf_counter()
+            asyncio.run(send_to_both(ports, bodies))
+            rate = len(sealed) / (time.perf_counter() - began)
+        finally:
+            for server in servers:
+                server.stop()
+        store = home.open_store()
+        count = store.count(0)
+        store.close()
+        assert count == len(sealed), f"{count} of {len(sealed)} reports are stored"
+    finally:
+        database.remove()
+        place.unlink(missing_ok=True)
+    cpu = (cpu_of_children() - used - idle) / len(sealed)
+    cores = os.cpu_count() or 1
+    what = f"uploads of 50 to two shufflers on PostgreSQL, durable ({len(sealed):,} reports)"
+    shown = f"{cores / cpu:,.0f}/s by CPU ({1e6 * cpu:.0f} us each), {rate:,.0f}/s by the clock"
+    return [row(what, shown, "8,000/s", cores / cpu >= 8000)]
+
+
+def start_shared(home: Home, ports: tuple[int, int]) -> list[Role]:
+    servers = [
+        start("shuffler", home, ports[0], workers=1),
+        start("shuffler", home, ports[1], "--instance", "b", workers=1),
+    ]
+    for server in servers:
+        server.wait_until_ready()
+    return servers
+
+
+def spend_on_shared_start(home: Home, ports: tuple[int, int]) -> float:
+    """CPU seconds of two shufflers that start and end."""
+    before = cpu_of_children()
+    for server in start_shared(home, ports):
+        server.stop()
+    return cpu_of_children() - before
+
+
+async def send_to_both(ports: tuple[int, int], requests: Sequence[bytes]) -> None:
+    halves = requests[::2], requests[1::2]
+    await asyncio.gather(
+        *(send_all(port, half, connections=8) for port, half in zip(ports, halves, strict=True))
+    )
 
 
 def cpu_of_children() -> float:

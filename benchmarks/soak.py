@@ -51,7 +51,7 @@ SHUFFLERS = ("shuffler", "second shuffler")
 ANALYZER = ("stored file", "stored", "opened", "charged", "result written", "published")
 _MOST_BINS = 10_000
 _SECONDS = 4000  # of a window, more than a clock may jump unasked
-_PATIENCE = 180.0  # for anything that must happen
+_PATIENCE = 600.0  # for anything that must happen
 _WEEK = 7 * 86_400.0
 _BRIEF = 4096  # bytes that a file may have while the disk is full
 

@@ -165,7 +165,7 @@ def check(
                 collection = sdp.live.wire.Collection.read(place.read_bytes())
             except OSError as error:
                 raise sdp.DataError(f"{place} cannot be read: {error.strerror}") from error
-        found = collection.verify()
+        found = sdp.live.check_promise(collection)
         tell(describe_collection(collection))
         tell(f"\nThe promise holds: {found}")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.live.device import BUDGET, FLOOR_BUDGET, Device, Sending, Spent, read_reply
     from shuffledp.live.disk import write_private
+    from shuffledp.live.effort import check_promise
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
     from shuffledp.live.shuffler import Reply, Shuffler
     from shuffledp.live.store import SqliteStore, State, Store, WindowRow
@@ -55,6 +56,7 @@ __all__ = [
     "Store",
     "SurveyFile",
     "WindowRow",
+    "check_promise",
     "choose_protocols",
     "compare_noise",
     "create",
@@ -80,6 +82,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent read_reply",
+            "effort": "check_promise",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
             "shuffler": "Reply Shuffler",

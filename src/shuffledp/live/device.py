@@ -17,6 +17,7 @@ from typing import Any
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.live.disk import open_database, transaction
+from shuffledp.live.effort import check_promise
 from shuffledp.live.wire.document import LARGEST_FLOOR, Collection
 from shuffledp.live.wire.report import (
     encode_answers,
@@ -130,7 +131,7 @@ class Device:
         collection = Collection.read(raw, expected_id)
         query = "SELECT 1 FROM collections WHERE id = ?"
         if self._db.execute(query, (collection.id,)).fetchone() is None:
-            collection.verify()
+            check_promise(collection)
             row = (collection.id, collection.raw)
             self._db.execute("INSERT OR IGNORE INTO collections VALUES (?, ?)", row)
         return collection

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import sys
 import threading
 import time
 import tracemalloc
@@ -14,7 +15,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.device import read_reply
+from shuffledp.live.device import Device, read_reply
 from shuffledp.live.serve import client
 from shuffledp.live.wire.document import Collection
 
@@ -148,6 +149,61 @@ def test_a_promise_that_takes_minutes_to_check():
     with little_memory(), pytest.raises(sdp.UnsupportedError, match="more than 366 answers"):
         collection.verify()
     assert time.process_time() - began < 1
+
+
+def many_laws():
+    """24 questions with laws of their own, which are composed: 27 s of CPU time to recompute."""
+    one = json.loads(live.as_format_1(live.make_collection().raw))["questions"][1]
+    made = [sdp.protocols.rr.make_local(epsilon=0.12 - 0.002 * i) for i in range(24)]
+    questions = [
+        {**json.loads(json.dumps(_describe(each))), "name": f"q{i}", "text": one["text"]}
+        for i, each in enumerate(made)
+    ]
+    return change(
+        questions=questions,
+        slots=24,
+        promise__epsilon="9",
+        promise__delta="0.000001",
+        promise__min_batch=30_000,
+    )
+
+
+def _describe(protocol):
+    from shuffledp.live.wire.question import Question
+
+    asked = Question(name="q", text="?", task="count", protocol=protocol, labels=("no", "yes"))
+    return {
+        name: value for name, value in asked.to_dict().items() if name not in ("asked", "noise")
+    }
+
+
+def test_a_promise_that_takes_too_long_is_not_believed(tmp_path, monkeypatch):
+    from shuffledp.live import effort
+
+    raw = many_laws()
+    Collection.read(raw)
+    device = Device(tmp_path / "outbox.sqlite")
+    monkeypatch.setattr(effort, "MOST_SECONDS", 0.2)
+    began = time.process_time()
+    with (
+        little_memory(),
+        pytest.raises(sdp.WireError, match=r"takes more than 0\.2 seconds of CPU"),
+    ):
+        device.check(raw, hashlib.sha256(raw).digest())
+    assert time.process_time() - began < 1
+    assert sys.getprofile() is None
+    monkeypatch.undo()
+    assert effort.MOST_SECONDS < 2
+    good = live.make_collection().raw
+    assert device.check(good, hashlib.sha256(good).digest()).raw == good
+
+
+def test_errors_within_the_limit_are_their_own(tmp_path):
+    from shuffledp.live.effort import check_promise
+
+    collection = Collection.read(change(promise__epsilon="0.01"))
+    with pytest.raises(sdp.WireError, match=r"promise: with min_batch=20 epsilon is"):
+        check_promise(collection)
 
 
 def test_replies_that_are_nested_or_point_elsewhere():
