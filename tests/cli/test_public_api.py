@@ -11,8 +11,17 @@ from repository import ROOT
 
 COMMANDS = sorted((ROOT / "src/shuffledp/cli").glob("*.py"))
 ROOMS = {name for name in sdp.__all__ if isinstance(getattr(sdp, name), ModuleType)}
-VOCABULARY = {"core.display", "core.privacy", "core.protocol", "core.steps", "lab", "lab.samples"}
-"""How numbers and curves are written (in the safe direction, harmless in a terminal), who is honest, and the laboratory."""
+VOCABULARY = {
+    "core.arrays",
+    "core.display",
+    "core.privacy",
+    "core.protocol",
+    "core.steps",
+    "lab",
+    "lab.samples",
+}
+"""How memory is kept, how numbers and curves are written (in the safe direction, harmless in a terminal), who is honest, and the
+laboratory."""
 
 
 def faults(source):

@@ -145,6 +145,13 @@ def test_carriage_returns_alone(tmp_path):
         ask(path, "mean", column="age", **WHOLE)
 
 
+def test_a_line_ends_with_a_line_feed_and_with_nothing_else(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("way\u2028out,age\nf\x0coot,1\nbus,3\n")
+    assert sdp.open_column(path, "way\u2028out").categories() == ("bus", "f\x0coot")
+    assert abs(ask(path, "mean", column="age", **WHOLE).estimate.value - 2) < 1
+
+
 def test_numbers_too_near_each_other_for_floats(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x\n" + "".join(f"{10**18 + i}\n" for i in range(9)))

@@ -476,7 +476,7 @@ def _describe_csv(file: DataFile, given: Files) -> DataFile:
             f"{file.path} cannot be read: its lines end with carriage returns alone, and not with line feeds"
         )
     delimiter = given.delimiter or _find_delimiter(header, line, _prefer(file.path, given))
-    columns = next(csv.reader(header.splitlines(keepends=True), delimiter=delimiter), [])
+    columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter), [])
     if not any(columns):
         raise DataError(f"{file.path} has no header line with the names of its columns")
     if len(set(columns)) < len(columns):
@@ -491,7 +491,7 @@ def _list_rows(sample: str) -> list[str]:
     ['a,"b\\nc"', '1,2']
     """
     rows = [""]
-    for line in sample.splitlines(keepends=True):
+    for line in io.StringIO(sample, newline="\n"):
         rows[-1] += line
         if rows[-1].count('"') % 2 == 0:
             rows.append("")
