@@ -30,7 +30,12 @@ COMMANDS = {
     "-m shuffledp plan histogram --n 1e6 --k 1024 --epsilon 1 --delta 1e-8 --force "
     "--plot docs/howto/img/plan.svg": ("docs/howto/img/plan.svg",),
 }
-BY_HAND = ("docs/img/icon.svg", "docs/img/logo.svg", "docs/img/shuffle-model.svg")
+BY_HAND = (
+    "docs/guides/img/rows-and-people.svg",
+    "docs/img/icon.svg",
+    "docs/img/logo.svg",
+    "docs/img/shuffle-model.svg",
+)
 """Drawings that are their own source."""
 
 

@@ -533,10 +533,9 @@ class TestFiltersAreReleases:
         assert f"NOT PRIVATE: {said}" in " ".join(shuffledp(*self.COUNT).stdout.split())
         assert answer(shuffledp(*self.COUNT, "--where-public", "--json"))["not_private"] == []
 
-    def test_a_ledger_refuses_it_unless_it_is_public(self, shuffledp, people):
-        refused = shuffledp(*self.COUNT, *self.LEDGER)
-        assert refused.exit_code == 2
-        assert "--where-public" in refused.stderr
+    def test_with_a_ledger_everybody_stays_unless_it_is_public(self, shuffledp, people):
+        found = answer(shuffledp(*self.COUNT, *self.LEDGER, "--json"))
+        assert (found["n"], found["not_private"]) == (3000, [])
         assert shuffledp(*self.COUNT, *self.LEDGER, "--where-public").exit_code == 0
         shown = shuffledp("ledger", "show", "l.db", "--json")
         assert "way = 'car'" in shown.stdout, shown.output

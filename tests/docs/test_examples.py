@@ -153,6 +153,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "demo").mkdir()
     sdp.samples.survey(3000).write_csv(tmp_path / "people.csv")
     sdp.samples.survey(3000).write_csv(tmp_path / "demo" / "people.csv")
+    sdp.samples.trips().write_csv(tmp_path / "demo" / "trips.csv")
     (tmp_path / "words.txt").write_text("cat\n" * 2000 + "dog\n" * 1000, encoding="utf-8")
     return tmp_path
 

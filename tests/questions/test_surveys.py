@@ -84,7 +84,7 @@ def test_json_has_exactly_these_fields(answer):
     found = json.loads(json.dumps(answer.to_dict()))
     assert set(found) == {
         *("epsilon", "delta", "n", "questions", "guarantee", "not_private", "version"),
-        *("where", "shuffles", "guarantee_of_sum"),
+        *("where", "shuffles", "guarantee_of_sum", "unit", "notes"),
     }
     assert (found["shuffles"], found["guarantee_of_sum"]) == ([], None)
     assert found["n"] == N
@@ -171,10 +171,6 @@ def test_what_no_epsilon_covers_is_refused():
     )
     with pytest.raises(sdp.UnsupportedError, match="declares its categories"):
         sdp.Survey(epsilon=1.0, delta=1e-6, questions=(way,))
-    question = sdp.Question(name="home", task="count", column="home")
-    for where in ({"on_invalid": "drop"}, {"questions": (replace(question, on_invalid="drop"),)}):
-        with pytest.raises(sdp.UnsupportedError, match="leave people out of one question"):
-            sdp.Survey(**{"epsilon": 1.0, "delta": 1e-6, "questions": (question,)} | where)
 
 
 def test_the_share_of_honest_people_is_that_of_the_survey():
@@ -209,7 +205,6 @@ def test_the_share_of_honest_people_is_that_of_the_survey():
         ("[questions.minutes]", "[questions.way]", "survey.toml: Cannot declare"),
         ('task = "quantiles"', "", "line 9: question 'minutes' has no task"),
         ('categories = ["car", "bus", "other"]', 'categories = ["car"]', "must be at least two"),
-        ("epsilon = 1.0", 'epsilon = 1.0\non_invalid = "drop"', "leave people out of one question"),
         ("epsilon = 1.0", "epsilon = ", "survey.toml: Invalid value"),
     ],
 )
@@ -547,7 +542,7 @@ categories = ["car", "other"]
 
     def test_an_error_names_the_question_and_what_a_survey_can_do(self, people):
         people.write_text(people.read_text() + ",car\n")
-        with pytest.raises(sdp.DataError, match=r"question 'age': .*missing.*\(--where\)"):
+        with pytest.raises(sdp.DataError, match=r"question 'age': .*missing.*null=drop"):
             sdp.ask(people, sdp.Survey.loads(self.TEXT))
 
     def test_a_question_of_its_own_policy_is_taken_at_its_word(self, people):
@@ -732,9 +727,9 @@ def test_a_filter_of_a_survey_is_a_release(tmp_path):
     survey = sdp.Survey.loads(RECODED)
     path = tmp_path / "ledger.json"
     charged = {"ledger": path, "budget": Budget(epsilon=9.0, delta=1e-5)}
-    with pytest.raises(sdp.UnsupportedError, match="where_public"):
-        sdp.ask(PEOPLE, survey, where="minutes < 5", **charged)
-    assert not path.exists()
+    private = sdp.ask(PEOPLE, survey, where="minutes < 5", **charged)
+    assert (private.n, private.not_private) == (N, ())
+    assert "of whom those with minutes < 5 count" in private.title
     answer = sdp.ask(PEOPLE, survey, where="minutes < 5")
     assert answer.not_private == (
         "n is the exact number of people with minutes < 5: no noise protects who they are",
@@ -742,6 +737,7 @@ def test_a_filter_of_a_survey_is_a_release(tmp_path):
     assert "people with minutes < 5" in answer.title
     public = sdp.ask(PEOPLE, replace(survey, where_public=True), where="minutes < 5", **charged)
     assert public.not_private == ()
-    (entry,) = Ledger(path).entries()
-    assert entry.note["where_public"] is True
+    first, second = Ledger(path).entries()
+    assert first.note["where_private"] is True
+    assert second.note["where_public"] is True
     assert sdp.Survey.loads("where_public = true\nmissing = ['-9']\n" + RECODED).where_public

@@ -206,7 +206,8 @@ _WherePublicOption = Annotated[
     bool,
     _data(
         "--where-public",
-        help="Declare that everybody may know whom --where takes: their exact number is shown.",
+        help="Declare that everybody may know whom --where takes. Otherwise, with --ledger, everybody stays, and the "
+        "others count as nothing.",
     ),
 ]
 _MissingOption = Annotated[
@@ -375,6 +376,45 @@ class GroupOptions:
     def given(self) -> dict[str, Any]:
         """What a question takes."""
         return {"by": self.by, "groups": None if self.groups is None else _GROUPS.read(self.groups)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeopleOptions:
+    """Whom a row is about, and what becomes of one person's rows."""
+
+    person: Annotated[
+        str | None,
+        _data(
+            help="The column that says whom a row is about; several with commas. Without it: each row."
+        ),
+    ] = None
+    reduce: Annotated[
+        str | None,
+        _data(
+            help="What one person's rows become: sum, mean, min, max, any, all, rows, one, 'first by COLUMN' or "
+            "'last by COLUMN'."
+        ),
+    ] = None
+    of: Annotated[
+        str | None,
+        _data(help="What the answer is about: people, or rows (needs --max-rows)."),
+    ] = None
+    max_rows: Annotated[
+        int | None, _data(help="The most rows of a person that count, with --of rows.")
+    ] = None
+    missing_person: Annotated[
+        str | None,
+        _data(help="A row that names nobody: error, drop, or own (it is a person of its own)."),
+    ] = None
+
+    @property
+    def people(self) -> "sdp.engine.People | None":
+        """What a question takes."""
+        given = {**vars(self), "person": None if self.person is None else _PERSON.read(self.person)}
+        return sdp.engine.People.read(**given)
+
+
+_PERSON = sdp.tasks.Option(name="person", kind=tuple, help="The columns that name a person.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,10 +21,16 @@ from shuffledp.cli._terminal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from shuffledp.cli._options import BudgetOptions, GroupOptions, OutputOptions, PrivacyOptions
+    from shuffledp.cli._options import (
+        BudgetOptions,
+        GroupOptions,
+        OutputOptions,
+        PeopleOptions,
+        PrivacyOptions,
+    )
     from shuffledp.engine import Report
 
 __all__ = ["check_targets", "plan_survey", "prepare_files", "read_questions", "show_sent"]
@@ -55,12 +61,13 @@ def read_questions(
     options: Any,
     privacy: PrivacyOptions,
     grouping: GroupOptions,
+    people: PeopleOptions,
     *,
     population: bool = False,
 ) -> sdp.Survey:
     """The survey of a file, or of the one question that the options ask."""
     if is_survey(task):
-        _refuse({"by": grouping.by, "groups": grouping.groups, **vars(options)})
+        _refuse({"by": grouping.by, "groups": grouping.groups, **vars(people), **vars(options)})
         own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest", "missing")
         _refuse({name: getattr(privacy, name) for name in own})
         # These have defaults, so only another value tells that they were given.
@@ -77,6 +84,7 @@ def read_questions(
         options=vars(options),
         protocol=privacy.protocol,
         population=population,
+        people=people.people,
         **grouping.given,
     )
     return sdp.Survey.of(
@@ -103,14 +111,32 @@ def prepare_files(
     **more: Any,
 ) -> Iterator[tuple[sdp.questions.Prepared, sdp.ledger.Spending | None, Report | None]]:
     """Prepare a survey of files, with its ledger and a progress bar; no input may be `written` over."""
-    where, rng = survey.read_filter(privacy.filter), privacy.rng
+    where, rng = privacy.filter, privacy.rng
+    where = survey.read_filter(where, charged=budget.ledger is not None)
     spending = budget.open(rng, from_data=survey.from_data, where=where)
     with meter() as report:
         columns = survey.open(privacy.find(paths), where)
         read = [file.path for column in columns.values() for file in column.files]
         keep_inputs(written, [*read, budget.ledger, *kept])
+        _ask_about_person(survey, columns)
         prepared = sdp.questions.prepare(survey, columns, rng=rng, report=report, **more)
         yield prepared, spending, report
+
+
+def _ask_about_person(survey: sdp.Survey, columns: Mapping[str | None, sdp.engine.Column]) -> None:
+    """Ask whether a column whose name looks like it says whom a row is about; values are not looked at."""
+    if survey.people is not None or is_quiet():
+        return
+    names = dict.fromkeys(
+        name for column in columns.values() for file in column.files for name in file.columns
+    )
+    found = sdp.engine.looks_like_person([*names])
+    if found:
+        typer.echo(
+            f"Does {found[0]!r} say whom a row is about? Each row is taken to be one person; if people have several "
+            f"rows, say --person {found[0]}.",
+            err=True,
+        )
 
 
 def show_sent(

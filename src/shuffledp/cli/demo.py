@@ -78,10 +78,12 @@ def demo(
         with console.status("drawing the picture"):
             path = _draw(people.way, answers[-1], epsilon, out / "histogram.png")
         table = sdp.samples.survey(min(n, _IN_FILE)).write_csv(out / "people.csv")
+        events = sdp.samples.trips().write_csv(out / "trips.csv")
     if is_quiet():
         return
     console.print(
-        f"The picture is in [bold]{path}[/bold], and there is a file to try things on: [bold]{table}[/bold]."
+        f"The picture is in [bold]{path}[/bold], and there are files to try things on: [bold]{table}[/bold], with a "
+        f"row for each person, and [bold]{events}[/bold], with many rows for some."
     )
 
 

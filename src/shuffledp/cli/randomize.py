@@ -13,6 +13,7 @@ from shuffledp.cli._options import (
     GroupOptions,
     JsonOption,
     PathsArgument,
+    PeopleOptions,
     PrivacyOptions,
     TaskOptions,
     is_survey,
@@ -40,6 +41,7 @@ def randomize(
     privacy: PrivacyOptions,
     budget: BudgetOptions,
     grouping: GroupOptions,
+    people: PeopleOptions,
     task: Annotated[
         str | None,
         typer.Option(help="The question; with categories: a histogram.", rich_help_panel="Data"),
@@ -73,7 +75,7 @@ def randomize(
             raise sdp.UnsupportedError("--task is for one question: a survey file says it itself")
         elif not others:
             raise sdp.DataError(f"whom does {asked} ask? Name the files of people, too")
-        survey = read_questions(asked, options, privacy, grouping)
+        survey = read_questions(asked, options, privacy, grouping, people)
         engine = sdp.engine.find_engine("duckdb", threads=privacy.threads)
         more = {"engine": engine, "n": users, "sent": True}
         kept = [options.categories_file, asked]

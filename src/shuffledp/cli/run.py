@@ -12,6 +12,7 @@ from shuffledp.cli._options import (
     GroupOptions,
     OutputOptions,
     PathsArgument,
+    PeopleOptions,
     PrivacyOptions,
     TaskArgument,
     TaskOptions,
@@ -43,6 +44,7 @@ def run(
     output: OutputOptions,
     budget: BudgetOptions,
     grouping: GroupOptions,
+    people: PeopleOptions,
     engine: Annotated[
         str,
         typer.Option(
@@ -66,7 +68,9 @@ def run(
     """
     started = age_of_process()
     with stages.watch() as seconds, explain_errors():
-        survey = read_questions(task, options, privacy, grouping, population=output.population)
+        survey = read_questions(
+            task, options, privacy, grouping, people, population=output.population
+        )
         chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
         _run(survey, paths, privacy, output, budget, chosen, [options.categories_file, task])
     if timings:

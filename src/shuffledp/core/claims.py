@@ -19,7 +19,10 @@ _NUMBER = re.compile(
 _AMOUNT = r"[0-9][0-9.e+-]*[0-9]|[0-9]"
 
 _THIS = "this release alone"
-_PERSON = "one person's row, replaced by any other; n and who takes part are public"
+_PERSON = (
+    "one person with all their rows if a column names the person, otherwise one row; replaced by any other; n and who "
+    "takes part are public"
+)
 _DEVICE = "all answers of one device, replaced by any others; who takes part is public"
 _NOBODY = "nobody"
 _SHUFFLER = "the shuffler forgets who sent what; the stated number of people make their noise"

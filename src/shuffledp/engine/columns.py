@@ -101,7 +101,8 @@ class Column:
     @property
     def reducible(self) -> bool:
         """Whether its rows are still to become people: `engine.reducing` does that, and nothing else reads them."""
-        return self.people is not None or (self.where is not None and self.where.private)
+        private = self.where is not None and self.where.private
+        return not self.reduced and (self.people is not None or private)
 
     @property
     def rows_guess(self) -> int | None:

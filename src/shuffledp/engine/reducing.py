@@ -19,7 +19,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ import numpy as np
 from shuffledp.core.arrays import Bools
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
-from shuffledp.core.errors import DataError, PositionError, UnsupportedError, show_value
+from shuffledp.core.errors import DataError, PositionError, show_value
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, read_arrays
@@ -176,12 +176,6 @@ class Reduction:
     """The column of groups, if there is one."""
     groups: Domain | None = None
 
-    def __post_init__(self) -> None:
-        if not self.column.reducible:
-            raise UnsupportedError(
-                "a column without a person or a private filter has people already"
-            )
-
     @property
     def people(self) -> People | None:
         """Who is who; None: every row is a person, and a private filter says who counts."""
@@ -217,6 +211,11 @@ class Reduction:
         )
 
     @property
+    def _by_row(self) -> bool:
+        """Whether the ends of the range are those of the value in a row."""
+        return self.people is None or self.people.of is Of.ROWS
+
+    @property
     def unit(self) -> float:
         """What a fixed-point number counts."""
         assert isinstance(self.domain, Integers | Reals | Cells | Bins)
@@ -235,26 +234,27 @@ class Reduction:
         """
         import pyarrow as pa
 
-        try:
-            taken = self._choose(rows)
-            values, valid = self._read_values(rows.arrays[self.column.name])
+        taken = self._choose(rows)
+        places = np.flatnonzero(taken)
+        try:  # what a filter does not take is not even looked at
+            values, valid = self._read_values(_pick(rows.arrays[self.column.name], places))
+            groups = np.zeros(len(places), dtype=np.int64)
             if self.groups is not None and self.by is not None:
-                groups = Coder.for_part(self.groups, self.policy).codes(
-                    flatten(rows.arrays[self.by])
-                )
-                valid = valid & groups.valid
+                coder = Coder.for_part(self.groups, self.policy)
+                coded = coder.codes(flatten(_pick(rows.arrays[self.by], places)))
+                valid, groups = valid & coded.valid, coded.codes.astype(np.int64)
         except PositionError as error:
-            raise _place(error, rows) from None
+            raise _place(error, rows, places) from None
         columns, kept = self._name_people(rows, whole)
-        columns["v"] = values
+        columns["v"] = _spread(values, places, len(taken))
         if self.groups is not None:
-            columns["g"] = pa.array(groups.codes.astype(np.int64))
+            columns["g"] = _spread(pa.array(groups), places, len(taken))
         if self.people is not None and self.people.order is not None:
             columns |= self._read_order(rows.arrays[self.people.order])
         where = self.column.where
         if where is not None and not where.private:
-            kept, taken = kept & taken, np.ones_like(taken)
-        columns["ok"] = pa.array(valid & taken)
+            kept = kept & taken
+        columns["ok"] = _spread(pa.array(valid), places, len(taken))
         batch = pa.RecordBatch.from_pydict(columns)
         return batch if kept.all() else batch.filter(pa.array(kept))
 
@@ -285,11 +285,15 @@ class Reduction:
         values, faults = found
         if not whole and np.isnan(values).any():
             faults = mark(faults, np.isnan(values), NAN)
+        if self.people is None:  # a row is a person: its value itself has to be in the range
+            lower, upper = self.domain.lower, self.domain.upper  # type: ignore[attr-defined]
+            beyond = (values < lower) | (values > upper)
+            faults = mark(faults, beyond, OUT_OF_RANGE) if beyond.any() else faults
+        elif faults is not None:
+            faults = np.where(faults == OUT_OF_RANGE, 0, faults).astype(np.uint8)
         valid = np.ones(len(plain), dtype=np.bool_)
         if faults is not None:
-            Coder(domain=self.domain, on_invalid=self.policy).refuse(
-                plain, np.where(faults == OUT_OF_RANGE, 0, faults).astype(np.uint8)
-            )
+            Coder.for_part(self.domain, self.policy).refuse(plain, faults)
             valid = ~self.policy.choose(faults, Action.DROP)
         return pa.array(self._write_numbers(values, whole=whole)), valid
 
@@ -298,10 +302,10 @@ class Reduction:
         if whole:
             if values.dtype == np.uint64:
                 values = np.minimum(values, np.uint64(BEYOND))
-            ends = (-BEYOND, BEYOND) if self.of_rows is None else (lower, upper)
+            ends = (lower, upper) if self._by_row else (-BEYOND, BEYOND)
             return np.clip(values.astype(np.int64, copy=False), *ends)
         most = math.ldexp(self.unit, _POINT)
-        low, high = (-most, most) if self.of_rows is None else (lower, upper)
+        low, high = (lower, upper) if self._by_row else (-most, most)
         limited = np.clip(np.nan_to_num(values, nan=0.0, posinf=most, neginf=-most), low, high)
         return np.rint(limited / self.unit).astype(np.int64)
 
@@ -490,7 +494,8 @@ class Reduction:
         else:
             values = pc.if_else(pa.array(counts > 0), values, pa.scalar(None, values.type))
             values = _name_codes(self.domain, values) if self.kind == "codes" else values
-        column = Column(name=self.column.name, array=values, reduced=True)
+        raw = self.column
+        column = replace(raw, array=values, people=None, beside={}, reduced=True)
         return Reduced(column, groups, int(read.sum()), int(counts.sum()), counts)
 
 
@@ -505,10 +510,28 @@ def _name_codes(domain: Domain, codes: Any) -> Any:
     return codes
 
 
-def _place(error: PositionError, rows: Rows) -> DataError:
+def _pick(array: Any, places: Any) -> Any:
+    return array if len(places) == len(array) else array.take(places)
+
+
+def _spread(values: Any, places: Any, size: int) -> Any:
+    """Values of some rows among all of them: 0, no or an empty text elsewhere."""
+    import pyarrow as pa
+
+    if len(values) == size:
+        return values
+    kind = values.type
+    found = pa.repeat(pa.scalar("" if is_text(kind) else 0).cast(kind), size)
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[places] = True
+    return pa.compute.replace_with_mask(found, pa.array(mask), values)
+
+
+def _place(error: PositionError, rows: Rows, places: Any) -> DataError:
+    position = int(places[error.position]) + rows.row
     if rows.file is None:
-        return error.move(rows.row)
-    place = f"row {error.position + rows.row + 1} of {rows.file}"
+        return error.move(position - error.position)
+    place = f"row {position + 1} of {rows.file}"
     return DataError(f"value {show_value(error.value)} in {place} {error.complaint}")
 
 

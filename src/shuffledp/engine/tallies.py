@@ -183,6 +183,8 @@ class Form:
     readings: tuple[Reading, ...]
     title: str | None = None
     """What the survey is called; None: it is one question."""
+    unit: str = "row"
+    """Whose messages they are: of one "person" with all their rows, or of one "row"."""
 
     def check(self, protocol: ShuffleProtocol) -> "Form":
         """Refuse a form of another protocol."""
@@ -199,7 +201,8 @@ class Form:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `read_dict` reads them."""
-        return {"title": self.title, "questions": [each.to_dict() for each in self.readings]}
+        questions = [each.to_dict() for each in self.readings]
+        return {"title": self.title, "unit": self.unit, "questions": questions}
 
     @classmethod
     def read_dict(cls, content: Any) -> "Form":
@@ -211,7 +214,10 @@ class Form:
         """
         try:
             readings = tuple(Reading.read_dict(each) for each in content["questions"])
-            return cls(readings=readings, title=content["title"])
+            unit = content.get("unit", "row")
+            if unit not in ("person", "row"):
+                raise ParameterError("unit", unit, "must be person or row")
+            return cls(readings=readings, title=content["title"], unit=unit)
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError("it does not say what was asked") from error
 

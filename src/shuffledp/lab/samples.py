@@ -18,7 +18,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.tape import table
 
-__all__ = ["Sample", "SurveySample", "commuters", "survey"]
+__all__ = ["Sample", "SurveySample", "TripSample", "commuters", "survey", "trips"]
 
 _SEED = 1965  # the year of Warner's randomized response
 _WORD_BITS = 64
@@ -49,6 +49,7 @@ _MINUTES = {  # the shortest way, and the longest
     "scooter": (5, 40),
     "ferry": (25, 95),
 }
+_MOST_TRIPS, _DAYS, _FARTHEST = 150, 90, 40
 _HOME_FEW, _HOME_MORE = 10, 45  # percent with no way at all, and what a way of two hours adds
 
 
@@ -145,6 +146,55 @@ def survey(n: int = 1_000_000) -> SurveySample:
     percent = _HOME_FEW + _HOME_MORE * minutes / _LONGEST
     home = SeededWords(_SEED + 2).words(n, 32) < percent / 100 * 2**32
     return SurveySample(way=way, minutes=minutes, home=home)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TripSample:
+    """Trips of riders, a row each: some have one, a few have more than a hundred."""
+
+    rider: Counts
+    """Who it was, from 1 on."""
+    day: Counts
+    """On which day, 1 .. 90."""
+    way: Sample
+    km: Counts
+    """How far, 1 .. 40."""
+    late: Bools
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write one row per trip, in the order of the days.
+
+        >>> path = trips(3).write_csv(Path(getfixture("tmp_path")) / "trips.csv")
+        >>> print(path.read_text().splitlines()[0])
+        rider,day,way,km,late
+        """
+        ways = np.array(self.way.domain.labels)[self.way.codes]
+        columns = (self.rider, self.day, ways, self.km, self.late.astype(int))
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(("rider", "day", "way", "km", "late"))
+            writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+        return Path(path)
+
+
+def trips(riders: int = 1000) -> TripSample:
+    """Trips of some riders in ninety days; how many they make is uneven: 1 divided by a uniform number, up to 150.
+
+    >>> found = trips(1000)
+    >>> len(found.rider), len(np.unique(found.rider)), int(np.bincount(found.rider).max())
+    (5662, 1000, 150)
+    """
+    whole("riders", riders, at_least=1)
+    uniform = (SeededWords(_SEED + 3).words(riders, 32).astype(np.float64) + 1) / 2**32
+    rows = np.minimum(np.floor(1 / uniform), _MOST_TRIPS).astype(np.int64)
+    rider = np.repeat(np.arange(1, riders + 1), rows)
+    dice = SeededWords(_SEED + 4).words(3 * len(rider), 32).reshape(len(rider), 3).astype(np.int64)
+    day = 1 + (dice[:, 0] * _DAYS >> 32)
+    order = np.argsort(day, kind="stable")
+    way = commuters(len(rider))
+    km = 1 + ((dice[:, 1] >> 16) * (dice[:, 2] >> 16) * _FARTHEST >> 32)
+    late = SeededWords(_SEED + 5).words(len(rider), 32) < (0.05 + km / 200) * 2**32
+    return TripSample(rider=rider[order], day=day[order], way=way, km=km[order], late=late[order])
 
 
 def _shares() -> tuple[int, ...]:

@@ -49,6 +49,16 @@ class Entry:
     released: bool = False
 
     @property
+    def unit(self) -> str:
+        """Of what its promise is: of a "person" with all their rows (and devices send for people), or of a "row".
+
+        >>> promise = Guarantee(epsilon=0.5, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
+        >>> Entry(id="7f", time="now", dataset="data", guarantee=promise, note={"unit": "person"}).unit
+        'person'
+        """
+        return str(self.note.get("unit", "person" if "window" in self.note else "row"))
+
+    @property
     def charge(self) -> Charge:
         """What it costs."""
         return price(self.guarantee)

@@ -101,10 +101,16 @@ class Ledger:
         check_writable(self.path)
 
     def check(
-        self, guarantee: Guarantee, *, dataset: str = DATASET, budget: Budget | None = None
+        self,
+        guarantee: Guarantee,
+        *,
+        dataset: str = DATASET,
+        budget: Budget | None = None,
+        unit: str = "row",
     ) -> None:
-        """Raise what `charge` would raise now, and change nothing."""
-        self._decide(self._store.read(), _make_entry(guarantee, dataset), budget)
+        """Raise what `charge` would raise now, and change nothing; `unit` is what the note would say."""
+        entry = _make_entry(guarantee, dataset, {"unit": unit})
+        self._decide(self._store.read(), entry, budget)
 
     def charge(
         self,
@@ -198,6 +204,7 @@ class Ledger:
             _check_same_charge(earlier, entry)
             return earlier, []
         account, opening = _find_account(known, entry.dataset, budget)
+        _refuse_mixed(account, entry)
         _refuse_excess(account, entry)
         return entry, [*opening, entry.to_event()]
 
@@ -281,6 +288,16 @@ def _check_budget(stored: Budget, given: Budget | None, dataset: str) -> None:
         )
 
 
+def _refuse_mixed(account: Account, entry: Entry) -> None:
+    """Losses of people and losses of rows do not add up: a person may have many rows."""
+    others = sorted({each.unit for each in account.entries.values()} - {entry.unit})
+    if others:
+        raise LedgerError(
+            f"the releases of data set {entry.dataset!r} before protect one {others[0]} each, and this one protects "
+            f"one {entry.unit}: their losses do not add up; charge it to another data set"
+        )
+
+
 def _refuse_excess(account: Account, entry: Entry) -> None:
     reason = find_excess([*account.charges, entry.charge], account.budget)
     if reason is None:
@@ -341,9 +358,9 @@ class Spending:
                 "state the budget (its epsilon and delta) with the first release"
             )
 
-    def check(self, guarantee: Guarantee) -> None:
-        """Refuse now what could not be charged later."""
-        self.ledger.check(guarantee, dataset=self.dataset, budget=self.budget)
+    def check(self, guarantee: Guarantee, unit: str = "row") -> None:
+        """Refuse now what could not be charged later; `unit` is a person, with all their rows, or a row."""
+        self.ledger.check(guarantee, dataset=self.dataset, budget=self.budget, unit=unit)
 
     def charge(self, guarantee: Guarantee, note: Mapping[str, Any]) -> Entry:
         """Write the release down. Call it before anybody sees the answer."""

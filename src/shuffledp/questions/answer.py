@@ -36,6 +36,7 @@ from shuffledp.engine.chunks import Engine
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.output import write_result
+from shuffledp.engine.people import People
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.tasks import Cdf, show_answer, task_named
 from shuffledp.tasks.groups import Grouped
@@ -46,19 +47,23 @@ if TYPE_CHECKING:
 __all__ = [
     "SEEDED",
     "TRUST",
+    "UNITS",
     "Answer",
     "date_labels",
     "describe_invalid",
     "describe_shuffles",
     "expose",
     "list_warnings",
+    "name_unit",
     "tell_dropped",
     "tell_filter",
     "tell_moments",
     "tell_people",
     "tell_recoded",
     "tell_shuffles",
+    "tell_unit",
     "tell_weaker",
+    "tell_whose",
 ]
 
 _DEALT = (
@@ -136,11 +141,17 @@ class Answer:
     """Whether these people are declared to be a random sample of a population."""
     moments: str | None = None
     """What dates are counted in, days or seconds since 1970-01-01; None: the column has none."""
+    people: People | None = None
+    """Whom the rows were about; None: each row was taken to be one person."""
+    unit: str = "row"
+    """Of what the promise is: "person", with all their rows, or "row"."""
     for_operator: str | None = None
     """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
 
     def __post_init__(self) -> None:
         valid_level(self.level)
+        if self.people is not None:
+            object.__setattr__(self, "unit", name_unit(self.people))
 
     @classmethod
     def of(
@@ -168,6 +179,7 @@ class Answer:
             files=files,
             shuffles=collected.shuffles,
             guarantee_of_sum=collected.guarantee_of_sum,
+            unit="row" if collected.form is None else collected.form.unit,
         )
 
     @property
@@ -179,7 +191,8 @@ class Answer:
     def promised(self) -> tuple[str, ...]:
         """The guarantee in a line, and against whom it holds if people were shuffled apart."""
         promise = f"{self.protocol.name}: {self.guarantee}."
-        return (promise, *tell_shuffles(self.shuffles, self.guarantee_of_sum))
+        apart = tell_shuffles(self.shuffles, self.guarantee_of_sum)
+        return (promise, UNITS[self.unit], *apart)
 
     @property
     def picture(self) -> Picture:
@@ -240,7 +253,7 @@ class Answer:
         """The question in a line."""
         of = "" if self.column is None else f" of {shorten_label(self.column)}"
         of += "" if self.by is None else f" by {shorten_label(self.by)}"
-        whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
+        whose = tell_whose(self.where)
         out = sum((self.invalid or {}).values())
         left = f" ({out:,} left out)" if out else ""
         return f"{self.task}{of}, {self.n:,} people{whose}{left}"
@@ -267,6 +280,7 @@ class Answer:
 
         words = [
             explain(self.protocol, self.shuffles),
+            UNITS[self.unit],
             *tell_shuffles(self.shuffles, self.guarantee_of_sum),
         ]
         if self.engine is not None:
@@ -289,6 +303,7 @@ class Answer:
             "by": self.by,
             "where": None if self.where is None else str(self.where),
             "n": self.n,
+            "unit": self.unit,
             "rows": self.rows,
             "invalid": None if self.invalid is None else dict(self.invalid),
             "on_invalid": None if self.on_invalid is None else self.on_invalid.value,
@@ -365,6 +380,43 @@ class Answer:
     def _lines(self) -> list[str]:
         said = [*(f"{text}." for text in self.warnings), self.dropped, *self.notes, *self.remarks]
         return [line for line in (*said, *self.promised) if line is not None]
+
+
+UNITS = {
+    "person": "Protected is one person with all their rows.",
+    "row": "Each row is taken to be one person: protected is one row.",
+}
+"""Of what a promise is, in words."""
+
+
+def name_unit(people: People | None) -> str:
+    """Of what a promise is: "person" if a column names the person, otherwise "row".
+
+    >>> name_unit(None), name_unit(People.read("visitor"))
+    ('row', 'person')
+    """
+    return "row" if people is None else "person"
+
+
+def tell_unit(people: People | None) -> str:
+    """The same in words.
+
+    >>> tell_unit(None)
+    'Each row is taken to be one person: protected is one row.'
+    """
+    return UNITS[name_unit(people)]
+
+
+def tell_whose(where: Filter | None) -> str:
+    """Whom a title is about.
+
+    >>> tell_whose(Filter.read("age > 18"))
+    ' with age > 18'
+    """
+    if where is None:
+        return ""
+    named = shorten_label(str(where))
+    return f", of whom those with {named} count" if where.private else f" with {named}"
 
 
 def tell_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> tuple[str, ...]:
@@ -566,6 +618,11 @@ def tell_filter(where: Filter | None) -> list[str]:
     """Whom the question is about, and that their number is exact."""
     if where is None:
         return []
+    if where.private:
+        return [
+            f"The question is about the people with {where}. Everybody stays, and whoever is not among them counts as "
+            "nothing: how many they are is protected like the answer is."
+        ]
     return [
         f"The question is about the people with {where}. This filter is part of the question, and n is "
         "the number of people that it takes: it is exact, and that somebody is among them is not protected"

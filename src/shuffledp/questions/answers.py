@@ -20,15 +20,19 @@ from shuffledp.core.version import __version__
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.questions.answer import (
+    UNITS,
     describe_shuffles,
     list_warnings,
+    name_unit,
     tell_people,
     tell_shuffles,
+    tell_whose,
 )
 from shuffledp.tasks import show_answer, task_named
 
 if TYPE_CHECKING:
     from shuffledp.engine.filters import Filter
+    from shuffledp.engine.people import People
     from shuffledp.engine.tallies import Collected, Reading
 
 __all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
@@ -120,12 +124,21 @@ class SurveyAnswer:
     where: "Filter | None" = None
     """Whom the survey is about."""
     not_private: tuple[str, ...] = ()
+    people: "People | None" = None
+    """Whom the rows were about; None: each row was taken to be one person."""
+    unit: str = "row"
+    """Of what the promise is: "person", with all their rows, or "row"."""
+    notes: tuple[str, ...] = ()
     for_operator: str | None = None
     """How many values became something else: exact, so not private, and never part of a result."""
     shuffles: tuple[int, ...] = ()
     """How many people each shuffle had, if messages were collected; () where one machine had the columns."""
     guarantee_of_sum: Guarantee | None = None
     """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
+
+    def __post_init__(self) -> None:
+        if self.people is not None:
+            object.__setattr__(self, "unit", name_unit(self.people))
 
     @classmethod
     def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
@@ -147,6 +160,7 @@ class SurveyAnswer:
             level=level,
             shuffles=collected.shuffles,
             guarantee_of_sum=collected.guarantee_of_sum,
+            unit=form.unit,
         )
 
     @property
@@ -157,7 +171,7 @@ class SurveyAnswer:
     @property
     def title(self) -> str:
         """One line about the survey."""
-        whose = "" if self.where is None else f" with {shorten_label(str(self.where))}"
+        whose = tell_whose(self.where)
         return (
             f"{shorten_label(self.name)}: {len(self.answers)} questions, {self.n:,} people{whose}"
         )
@@ -169,7 +183,8 @@ class SurveyAnswer:
 
     @property
     def _told(self) -> tuple[str, ...]:
-        return tell_shuffles(self.shuffles, self.guarantee_of_sum)
+        apart = tell_shuffles(self.shuffles, self.guarantee_of_sum)
+        return (*self.notes, UNITS[self.unit], *apart)
 
     @property
     def _about(self) -> str:
@@ -192,11 +207,13 @@ class SurveyAnswer:
             "epsilon": self.guarantee.epsilon,
             "delta": self.guarantee.delta,
             "n": self.n,
+            "unit": self.unit,
             "where": None if self.where is None else str(self.where),
             "questions": {answer.name: answer.to_dict() for answer in self.answers},
             "guarantee": self.guarantee.to_dict(),
             **describe_shuffles(self.shuffles, self.guarantee_of_sum),
             "not_private": list(self.not_private),
+            "notes": list(self.notes),
             "version": __version__,
         }
 

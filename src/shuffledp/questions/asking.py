@@ -15,6 +15,7 @@ from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.files import find_engine
 from shuffledp.engine.filters import Filter
+from shuffledp.engine.people import People
 from shuffledp.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.questions.answer import Answer
@@ -73,6 +74,11 @@ def ask(
     where_public: bool = False,
     by: str | None = None,
     groups: Sequence[str] | None = None,
+    person: Sequence[str] | str | None = None,
+    reduce: str | None = None,
+    of: str | None = None,
+    max_rows: int | None = None,
+    missing_person: str | None = None,
     ledger: "Ledger | str | Path | None" = None,
     budget: "Budget | None" = None,
     dataset: str = DATASET,
@@ -116,6 +122,11 @@ def ask(
     where_public: bool = False,
     by: str | None = None,
     groups: Sequence[str] | None = None,
+    person: Sequence[str] | str | None = None,
+    reduce: str | None = None,
+    of: str | None = None,
+    max_rows: int | None = None,
+    missing_person: str | None = None,
     ledger: "Ledger | str | Path | None" = None,
     budget: "Budget | None" = None,
     dataset: str = DATASET,
@@ -145,10 +156,20 @@ def ask(
             `sdp.SurveyAnswer`.
         column: The column, for files and tables.
         where: Whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
-        where_public: Declare that everybody may know who is taken: then n, which is exact, tells nothing, and a ledger
-            charges the answer.
+        where_public: Declare that everybody may know who is taken: then n, which is exact, tells nothing. Otherwise,
+            with a ledger, everybody stays, and whoever is not taken counts as nothing.
         by: Ask for each of some groups, which this column names.
         groups: These groups. They are public knowledge; who is in which one is protected like the answer is.
+
+    Whom a row is about:
+        person: The column (or several) that says whom a row is about. The promise is then to people: one person with
+            all their rows. Without it each row is taken to be one person.
+        reduce: What becomes of one person's rows: "sum", "mean", "min", "max", "any", "all", "rows" (how many), "one"
+            (at random), "first by COLUMN" or "last by COLUMN". By default any for a count, the sum for a sum, one for
+            a histogram and words, and the mean for the others.
+        of: "rows", if the answer is about rows and not about people: a count or a sum of them.
+        max_rows: How many rows of a person count at most, of rows; of more, so many at random.
+        missing_person: What to do with a row that names nobody: "error", "drop", or "own", to take it to be a person.
 
     How privately:
         epsilon: The privacy loss, at most.
@@ -228,6 +249,8 @@ def ask(
         own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol, **asked}
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
         own |= {"missing": missing, "population": population or None}
+        own |= {"person": person, "reduce": reduce, "of": of, "max_rows": max_rows}
+        own |= {"missing_person": missing_person}
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
@@ -241,6 +264,9 @@ def ask(
         groups=None if groups is None else tuple(groups),
         protocol=protocol,
         population=population,
+        people=People.read(
+            person, reduce=reduce, of=of, max_rows=max_rows, missing_person=missing_person
+        ),
     )
     survey = Survey.of(
         question,
@@ -272,6 +298,7 @@ def answer_once(
     """Check the budget, answer, and charge the answer before anybody sees it: one question or several."""
     valid_level(level)
     engine = None if engine is None else find_engine(engine)
+    where = survey.read_filter(where, charged=ledger is not None)
     columns = survey.open(data, where)
     spending = open_spending(
         ledger,
@@ -331,7 +358,7 @@ def open_spending(
             "categories_from_data releases which categories occur, and no epsilon covers that, so "
             "a ledger cannot charge it: declare categories or categories_file"
         )
-    if where is not None and not where.public:
+    if where is not None and not where.public and not where.private:
         raise UnsupportedError(
             f"where={str(where)!r} makes n the exact answer to a question, and no epsilon covers that, so a ledger "
             "cannot charge it: ask by group instead (by), or declare that everybody may know who is taken "

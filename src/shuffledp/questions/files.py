@@ -10,6 +10,7 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.privacy import Model
 from shuffledp.core.task import Task, say_of
 from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.people import People
 from shuffledp.planner.question import find_planned
 from shuffledp.questions.question import Question
 from shuffledp.questions.source import Source, read_table
@@ -31,6 +32,8 @@ class _Top:
     on_invalid: str | None = None
     missing: list[str] | None = None
     where_public: bool | None = None
+    person: str | list[str] | None = None
+    missing_person: str | None = None
     title: str | None = None
     questions: dict[str, Any] = field(default_factory=dict)
     collection: dict[str, Any] | None = None
@@ -48,6 +51,9 @@ class _Fields:
     error: int | float | None = None
     protocol: str | None = None
     on_invalid: str | None = None
+    reduce: str | None = None
+    of: str | None = None
+    max_rows: int | None = None
     text: str | None = None
 
 
@@ -60,7 +66,7 @@ def read_survey(text: str, path: str) -> Survey:
 
     >>> read_survey("epsilon = 1.0\\ndelta = 1e-6\\ncolour = 'red'", "s.toml")
     Traceback (most recent call last):
-    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, missing, where_public, title, questions, collection
+    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, missing, where_public, person, missing_person, title, questions, collection
     """
     try:
         content = tomllib.loads(text)
@@ -78,7 +84,9 @@ def build_survey(content: Mapping[str, Any], source: Source) -> Survey:
         raise source.fail("questions is missing")
     if not top.questions:
         raise source.fail("questions must be tables: [questions.NAME]", "questions")
-    questions = tuple(_read_question(source, name, each) for name, each in top.questions.items())
+    questions = tuple(
+        _read_question(source, name, each, top) for name, each in top.questions.items()
+    )
     given = {key: content[key] for key in _SAID if key in content}
     name = PurePath(source.path or "survey").stem
     try:
@@ -96,7 +104,7 @@ def build_survey(content: Mapping[str, Any], source: Source) -> Survey:
         raise source.fail(str(error), *([name] if name in content else [])) from error
 
 
-def _read_question(source: Source, name: str, given: Any) -> Question:
+def _read_question(source: Source, name: str, given: Any, top: _Top) -> Question:
     place = ("questions", name)
     if not isinstance(given, dict):
         raise source.fail(f"question {name!r} must be a table: [questions.{name}]", *place)
@@ -124,6 +132,13 @@ def _read_question(source: Source, name: str, given: Any) -> Question:
             error=asked.error,
             protocol=asked.protocol,
             on_invalid=None if asked.on_invalid is None else OnInvalid.read(asked.on_invalid),
+            people=People.read(
+                top.person,
+                reduce=asked.reduce,
+                of=asked.of,
+                max_rows=asked.max_rows,
+                missing_person=top.missing_person,
+            ),
         )
         question.require_declared()
         task.declare(options)

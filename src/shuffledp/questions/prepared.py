@@ -14,7 +14,6 @@ import numpy as np
 
 from shuffledp import protocols
 from shuffledp.core.arrays import Bools, Counts
-from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.mechanism import Mechanism
@@ -38,20 +37,24 @@ from shuffledp.questions.answer import (
     date_labels,
     describe_invalid,
     expose,
+    name_unit,
     tell_filter,
     tell_moments,
     tell_recoded,
+    tell_unit,
     tell_weaker,
 )
+from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question
 from shuffledp.questions.survey import Survey, use_grid
+from shuffledp.questions.wording import name_bins
 from shuffledp.tasks import Mean, Sum
-from shuffledp.tasks.groups import Grouped, spread_groups
+from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
 
 if TYPE_CHECKING:
     from shuffledp.engine.messages import Randomized
     from shuffledp.engine.pairs import Pairs
-    from shuffledp.engine.tallies import Reading
+    from shuffledp.engine.tallies import Form, Reading
     from shuffledp.ledger import Spending
     from shuffledp.questions.answers import SurveyAnswer
     from shuffledp.questions.plans import SurveyPlan
@@ -101,6 +104,14 @@ class Part:
         question = self.question
         return Reading.of(name, question.task, self.task, self.shuffled, question.by)
 
+    def convert(self, estimate: Estimate) -> Estimate:
+        """The answer to the question, from that of its protocol."""
+        found, task = estimate, self.task
+        if isinstance(task, Grouped):
+            found, hidden = task.convert(estimate), self.question.hidden
+            found = leave_out(found, task.domain.parts[1].size, hidden) if hidden else found
+        return date_labels(found, task, self.column.moments)
+
     @property
     def both(self) -> tuple[Column, Column]:
         """The columns of the answers and of the groups."""
@@ -147,6 +158,8 @@ class Prepared:
     """What the reader of the answer should know."""
     not_private: tuple[str, ...] = ()
     """What the answer tells that no noise protects."""
+    for_operator: str | None = None
+    """How many rows there were: exact, and covered by no promise."""
 
     @property
     def in_force(self) -> ShuffleProtocol | Mechanism:
@@ -176,7 +189,8 @@ class Prepared:
         if self.where is not None:
             named["where"] = str(self.where)
             named["where_public"] = self.where.public
-        return {**named, "protocol": self.protocol.name}
+            named |= {"where_private": True} if self.where.private else {}
+        return {**named, "protocol": self.protocol.name, "unit": name_unit(self.survey.people)}
 
     def answer(
         self,
@@ -190,7 +204,7 @@ class Prepared:
         A curator answers exactly and adds the noise. What could not be charged is refused before anybody is asked.
         """
         if spending is not None:
-            spending.check(self.protocol.guarantee)
+            spending.check(self.protocol.guarantee, name_unit(self.survey.people))
         if self.survey.alone:
             return self._answer_one(level, report)
         from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
@@ -213,10 +227,15 @@ class Prepared:
             level=level,
             where=self.where,
             not_private=self.not_private,
-            for_operator=f"For you alone (exact, so not private): {'. '.join(recoded)}."
-            if recoded
-            else None,
+            people=self.survey.people,
+            notes=self.notes,
+            for_operator=self._tell_operator(
+                f"For you alone (exact, so not private): {'. '.join(recoded)}." if recoded else None
+            ),
         )
+
+    def _tell_operator(self, said: str | None) -> str | None:
+        return " ".join(each for each in (self.for_operator, said) if each) or None
 
     def _answer_one(self, level: float, report: Report | None) -> Answer:
         (part,) = self.parts
@@ -230,20 +249,21 @@ class Prepared:
             n=ran.n,
             level=level,
             column=column.name,
-            by=part.question.by,
+            by=part.question.shown_by,
             engine=self.engine,
             dealt=ran.dealt,
             files=tuple(file.path for file in column.files),
             where=column.where,
-            rows=ran.rows,
-            invalid=public,
+            rows=None if column.reduced else ran.rows,
+            invalid=None if column.reduced else public,
+            people=part.question.people,
             on_invalid=part.policy,
             seed=self.seed,
             notes=self.notes,
             not_private=self.not_private,
             population=part.question.population,
             moments=column.moments,
-            for_operator=private,
+            for_operator=self._tell_operator(private),
         )
 
     def _run(self, part: Part, report: Report | None) -> _Ran:
@@ -271,7 +291,7 @@ class Prepared:
             self._check_people(found.n)
         source = found if pairs is None else pairs
         return _Ran(
-            estimate=_read_estimate(part, found.estimate),
+            estimate=part.convert(found.estimate),
             n=found.n,
             rows=source.rows,
             invalid=source.invalid,
@@ -292,7 +312,7 @@ class Prepared:
         self._check_people(int(counts.sum()))
         words = SecureWords() if self.rng is None else self.rng
         estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
-        return _Ran(estimate=_read_estimate(part, estimate), n=int(counts.sum()))
+        return _Ran(estimate=part.convert(estimate), n=int(counts.sum()))
 
     def _run_sample(self, part: Part, taken: Bools) -> _Ran:
         """Estimate from the answers of some of the people what all of them would have said."""
@@ -310,7 +330,7 @@ class Prepared:
         )
         estimate = scale_up(found.estimate, part.shuffled, int(taken.sum()), self.people)
         invalid = None if isinstance(part.task, Grouped) else found.invalid
-        return _Ran(estimate=_read_estimate(part, estimate), n=found.n, invalid=invalid)
+        return _Ran(estimate=part.convert(estimate), n=found.n, invalid=invalid)
 
     def _make_job(self, part: Part, report: Report | None) -> Job:
         """What the devices of one question read."""
@@ -360,7 +380,6 @@ class Prepared:
         if self.survey.alone:
             return self._randomize_one(out, report)
         from shuffledp.engine.messages import randomize_bundle
-        from shuffledp.engine.tallies import Form
 
         assert isinstance(self.protocol, ShuffleProtocol)
         people = zip(self.parts, self._draw_questions(), strict=True)
@@ -368,30 +387,38 @@ class Prepared:
             self.protocol,
             (self._make_job(part.pick(taken), report) for part, taken in people),
             out,
-            form=Form(
-                title=self.survey.title,
-                readings=tuple(part.read(part.question.name) for part in self.parts),
-            ),
+            form=self._make_form(),
             rng=self.rng,
             threads=self.engine.threads,
+        )
+
+    def _make_form(self, name: str | None = None) -> "Form":
+        """What was asked, for whoever reads the messages; `name` is that of one question."""
+        from shuffledp.engine.tallies import Form
+
+        return Form(
+            title=self.survey.title if name is None else None,
+            readings=tuple(part.read(name or part.question.name) for part in self.parts),
+            unit=name_unit(self.survey.people),
         )
 
     def _randomize_one(self, out: str | Path, report: Report | None) -> "Randomized":
         (part,) = self.parts
         made, pairs = part.shuffled, part.pairs
         from shuffledp.engine.messages import randomize_file
-        from shuffledp.engine.tallies import Form
 
         common: dict[str, Any] = {
-            "domain": _name_bins(made, spread_groups(part.task).domain),
+            "domain": name_bins(made, spread_groups(part.task).domain),
             "rng": self.rng,
             "threads": self.engine.threads,
             "report": report,
             "found": part.counted,
         }
         if pairs is None:
-            return randomize_file(made, part.column, out, on_invalid=part.policy, **common)
-        form = Form(readings=(part.read(part.column.name),))
+            form = None if self.survey.people is None else self._make_form(part.column.name)
+            given: dict[str, Any] = {"on_invalid": part.policy, "form": form, **common}
+            return randomize_file(made, part.column, out, **given)
+        form = self._make_form(part.column.name)
         sent = randomize_file(made, pairs.column, out, form=form, **common)
         return replace(sent, rows=pairs.rows, invalid=pairs.invalid)
 
@@ -411,11 +438,12 @@ class Prepared:
                 "task": self.parts[0].question.task,
                 "protocol": self.protocol.name,
                 "parameters": dict(self.protocol.parameters),
-                "rows": sent.rows,
-                "invalid": public,
+                "rows": None if self.parts[0].column.reduced else sent.rows,
+                "invalid": None if self.parts[0].column.reduced else public,
             }
-        said = {"not_private": list(self.not_private), "notes": list(self.notes)}
-        return {**record, **said}, private
+        people = self.survey.people
+        said = {"not_private": list(self.not_private), "notes": [*self.notes, tell_unit(people)]}
+        return {**record, "unit": name_unit(people), **said}, self._tell_operator(private)
 
 
 def prepare(
@@ -433,9 +461,14 @@ def prepare(
     first = columns[survey.questions[0].column]
     default = "memory" if first.array is not None else "duckdb"
     chosen = find_engine(default if engine is None else engine)
+    with stage(GROUPING):
+        made = make_people(survey, columns, chosen, rng)
+    given = (made.survey, made.columns, chosen, rng, report, n)
     if survey.alone:
-        return _prepare_one(survey, columns, chosen, rng, report, n, sent=sent)
-    return _prepare_several(survey, columns, chosen, rng, report, n, read_early=read_early)
+        ready = _prepare_one(*given, sent=sent)
+    else:
+        ready = _prepare_several(*given, read_early=read_early)
+    return replace(ready, notes=(*made.notes, *ready.notes), for_operator=made.for_operator)
 
 
 def _prepare_one(
@@ -629,20 +662,6 @@ def _tell_mechanism(survey: Survey, made: ShuffleProtocol | Mechanism) -> Iterat
         )
     if survey.model is Model.CENTRAL and survey.delta and not made.guarantee.delta:
         yield f"The delta of {survey.delta:g} was not needed: {made.name} has delta = 0."
-
-
-def _read_estimate(part: Part, estimate: Estimate) -> Estimate:
-    """The answer to the question, from that of its protocol."""
-    found = part.task.convert(estimate) if isinstance(part.task, Grouped) else estimate
-    return date_labels(found, part.task, part.column.moments)
-
-
-def _name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
-    """The bins by name: messages carry the names of categories, not the ends of a range."""
-    domain = protocol.match_domain(declared)
-    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
-        return Categories(k=domain.size, names=domain.labels)
-    return domain
 
 
 def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:

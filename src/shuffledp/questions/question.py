@@ -6,13 +6,17 @@ from typing import Any
 
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.task import Task, read_moment
+from shuffledp.core.task import Declared, Task, read_moment
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import Column
+from shuffledp.engine.people import People
 from shuffledp.planner.question import find_planned
 
-__all__ = ["Question"]
+__all__ = ["PRESENT", "Question"]
+
+PRESENT = "counted"
+"""What the groups of people who have a value, and of those who have none, are by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,13 @@ class Question:
     population: bool = False
     """Whether the people are a random sample of a population, whose shares are wanted."""
 
+    people: People | None = None
+    """Whom rows are about, and what becomes of somebody's rows; None: each row is taken to be one person."""
+    declared: Declared | None = field(default=None, compare=False, repr=False)
+    """The question about people, once their rows are reduced; None: as the options say."""
+    hidden: int = 0
+    """How many of the last groups are not shown: people without a value are in a group of their own."""
+
     def __post_init__(self) -> None:
         self.kind.read_options(self.options)
         if self.on_invalid is not None:
@@ -70,6 +81,11 @@ class Question:
     def kind(self) -> type[Task]:
         """The class of the task."""
         return find_planned(self.task)
+
+    @property
+    def shown_by(self) -> str | None:
+        """The column of the groups, for readers of the answer."""
+        return None if self.hidden and (self.by or "").startswith(PRESENT) else self.by
 
     @property
     def from_data(self) -> bool:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.filters import Filter
+from shuffledp.engine.people import People
 from shuffledp.engine.stages import OPENING, stage
 from shuffledp.engine.values import read_missing
 from shuffledp.planner.question import check_delta
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Survey"]
 
 _USUAL_EPSILON = 1.0  # where a search for another one starts
-_NOT_ONE = "; a survey drops nobody from one question: where (--where) leaves people out of all"
 _UNUSED = {
     Model.LOCAL: (
         ("delta", "honest", "max_messages"),
@@ -92,6 +92,11 @@ class Survey:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if not self.alone:
             self._check_several()
+        units = {(q.people.person, q.people.missing) if q.people else None for q in self.questions}
+        if len(units) > 1:
+            raise UnsupportedError(
+                "person must be the same for every question: one promise has one unit"
+            )
 
     def _check_several(self) -> None:
         if self.model is Model.LOCAL:
@@ -108,13 +113,6 @@ class Survey:
         self._check_errors()
         for question in self.questions:
             question.require_declared()
-        policies = (self.on_invalid, *(question.on_invalid for question in self.questions))
-        if any(policy is not None and policy.drops for policy in policies):
-            raise UnsupportedError(
-                "on_invalid=drop would leave people out of one question and not of the others: "
-                "declare a category 'other' (on_invalid=other), clamp numbers, or leave people out of "
-                "all of them with `where`"
-            )
 
     def _check_local(self) -> None:
         if self.delta:
@@ -208,6 +206,11 @@ class Survey:
         return self.questions[0].error is not None
 
     @property
+    def people(self) -> People | None:
+        """Whom the rows are about; None: each row is taken to be one person."""
+        return self.questions[0].people
+
+    @property
     def from_data(self) -> bool:
         """Whether some categories are those that occur, which no epsilon covers."""
         return any(question.from_data for question in self.questions)
@@ -257,8 +260,7 @@ class Survey:
         except ShuffledpError as error:
             if self.alone:
                 raise
-            aside = _NOT_ONE if "=drop" in str(error) else ""
-            said = f"question {question.name!r}: {error}{aside}"
+            said = f"question {question.name!r}: {error}"
             raise self.source.fail(said, "questions", question.name) from error
 
     def declare(self, columns: Mapping[str | None, Column]) -> dict[str, Declared]:
@@ -268,7 +270,8 @@ class Survey:
             with self.locate(question):
                 column = columns.get(question.column)
                 column = None if column is None else question.measure(column)
-                declared[question.name] = question.kind.declare(question.options, column)
+                fixed = question.declared
+                declared[question.name] = fixed or question.kind.declare(question.options, column)
         return declared
 
     def tasks(self, columns: Mapping[str | None, Column], n: int) -> tuple[Task, ...]:
@@ -359,27 +362,39 @@ class Survey:
 
     def plan(self, n: int) -> "SurveyPlan":
         """Which protocols answer it for n people, how well, and what each question costs."""
+        from shuffledp.questions.people import plan_people
         from shuffledp.questions.plans import make_plan
 
         self.check_delta(n)
-        return make_plan(self, self.tasks({}, n), n)
+        survey = plan_people(self)
+        return make_plan(survey, survey.tasks({}, n), n)
 
-    def read_filter(self, where: Filter | str | None) -> Filter | None:
-        """A filter, with what the survey says about missing values and about who may know whom it takes."""
+    def read_filter(self, where: Filter | str | None, *, charged: bool = False) -> Filter | None:
+        """A filter, with what the survey says about missing values and about who may know whom it takes.
+
+        If the answer is `charged` to a ledger, everybody stays, unless the filter is public.
+        """
         if where is None:
             return None
-        return Filter.read(where, self.missing, public=self.where_public)
+        read = Filter.read(where, self.missing, public=self.where_public)
+        return replace(read, private=read.private or (charged and not read.public))
 
     def open(self, data: Any, where: Filter | str | None = None) -> dict[str | None, Column]:
         """Open the columns that the questions are about, by name: nothing is read yet."""
         where = self.read_filter(where)
         columns: dict[str | None, Column] = {}
+        also = [
+            name
+            for each in self.questions
+            for name in (each.by, None if each.people is None else each.people.order)
+            if name is not None
+        ]
         for question in self.questions:
             names = (question.column,) if question.by is None else (question.column, question.by)
             for name in names:
                 if name not in columns:
                     with self.locate(question), stage(OPENING):
-                        columns[name] = open_data(data, name, where)
+                        columns[name] = open_data(data, name, where, self.people, also)
         return columns
 
     def prepare(

@@ -40,9 +40,11 @@ __all__ = [
     "WITH_MOMENTS",
     "GroupError",
     "Grouped",
+    "PickedError",
     "bound_means",
     "bound_sums",
     "check_grouped",
+    "leave_out",
     "spread_groups",
 ]
 
@@ -325,6 +327,46 @@ class GroupError:
         above, fewest = numbers - numbers[0], least.sum(axis=1)
         sums = least @ above - off, most @ above + off
         return bound_means(*sums, fewest, people, (numbers[0], numbers[-1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PickedError:
+    """Errors of some of the answers by group: those at `places`, or one of them alone."""
+
+    whole: Estimate
+    places: slice | int
+
+    def _pick(self, value: Value) -> Value:
+        found = np.asarray(value)[self.places]
+        return float(found) if np.ndim(found) == 0 else found
+
+    @property
+    def stderr(self) -> Value:
+        return self._pick(self.whole.stderr)
+
+    def interval(self, value: Value, level: float) -> Interval:
+        """That of the groups, where they are shown."""
+        return Interval(*map(self._pick, self.whole.interval(level)))
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        """That of the groups, where they are shown."""
+        return Interval(*map(self._pick, self.whole.exact_interval(level)))
+
+
+def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
+    """The answers by group without the last ones, which are `hidden`; if one number is left, that number alone.
+
+    >>> from shuffledp.core.estimate import NormalError
+    >>> both = Estimate(value=np.array([3.0, 9.0]), error=NormalError(stderr=np.ones(2)), limits=(0.0, 9.0), labels=("a", "b"))
+    >>> leave_out(both, 2, 1).value, leave_out(both, 2, 1).stderr
+    (3.0, 1.0)
+    """
+    size = len(np.asarray(estimate.value)) // groups * (groups - hidden)
+    places: slice | int = slice(size) if size > 1 else 0
+    error = PickedError(whole=estimate, places=places)
+    labels = None if estimate.labels is None or size == 1 else estimate.labels[:size]
+    value = error._pick(estimate.value)
+    return Estimate(value=value, error=error, limits=estimate.limits, labels=labels)
 
 
 def bound_sums(

@@ -1,0 +1,297 @@
+"""Rows become people for the questions of a survey: before anything else sees values.
+
+Each question has its rows reduced by the engine, and goes on with a column of one value for each person. Whoever has no
+value (no row that is valid and that a private filter takes) stays, and counts as nothing:
+
+| question | nothing is |
+|---|---|
+| count | no |
+| sum | 0, so the ends of the range include 0 |
+| histogram | a category of its own, `none` |
+| mean, and every question by group | a group of its own: the mean is the ratio of two noisy numbers |
+| others | refused |
+
+So the number of people is the same whatever anybody's rows say.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Declared, Task, say_of
+from shuffledp.engine.chunks import Engine
+from shuffledp.engine.codes import Action, Coder, OnInvalid
+from shuffledp.engine.columns import Column
+from shuffledp.engine.people import Of, People, Reduce
+from shuffledp.engine.reducing import Reduced, Reduction, make_run_key
+from shuffledp.questions.question import PRESENT, Question
+from shuffledp.questions.survey import Survey
+from shuffledp.tasks import Histogram, Sum
+
+__all__ = ["Made", "make_people", "plan_people"]
+
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A survey about people, and their columns."""
+
+    survey: Survey
+    columns: Mapping[str | None, Column]
+    notes: tuple[str, ...] = ()
+    for_operator: str | None = None
+    """Numbers of rows: exact, and covered by no promise."""
+
+
+def make_people(
+    survey: Survey, columns: Mapping[str | None, Column], engine: Engine, rng: WordSource | None
+) -> Made:
+    """Reduce the rows of every question to people; a survey whose rows are people already stays as it is."""
+    where = next(iter(columns.values())).where
+    if not _is_needed(survey, private=where is not None and where.private):
+        return Made(survey=survey, columns=columns)
+    key, found, questions = make_run_key(rng), dict[str | None, Column](), []
+    notes: dict[str, None] = {}
+    said: dict[str, None] = {}
+    for question in survey.questions:
+        with survey.locate(question):
+            one = _reduce(survey, question, columns, engine, key)
+        name, by = _name(question.column, question, found), one.question.by
+        found[name] = one.column
+        if one.groups is not None:
+            by = _name(by, question, found)
+            found[by] = one.groups
+        questions.append(replace(one.question, column=name, by=by))
+        if question.people is not None:
+            notes[question.people.tell(one.how)] = None
+        said[one.said] = None
+    policy = questions[0].on_invalid or survey.on_invalid
+    made = replace(survey, questions=tuple(questions), on_invalid=policy, missing=None)
+    return Made(survey=made, columns=found, notes=(*notes,), for_operator=" ".join(said))
+
+
+def _is_needed(survey: Survey, *, private: bool) -> bool:
+    drops = not survey.alone and any(
+        survey.find_policy(question, question.kind.declare(question.options).task).drops
+        for question in survey.questions
+    )
+    return private or drops or any(question.people is not None for question in survey.questions)
+
+
+def _name(name: str | None, question: Question, taken: Mapping[str | None, Column]) -> str | None:
+    """A name for the column of people: its own, unless another question has made other values of it."""
+    return name if name not in taken else f"{name} ({question.name})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _One:
+    """A question about people, and their columns."""
+
+    question: Question
+    column: Column
+    groups: Column | None
+    how: Reduce
+    said: str
+
+
+def plan_people(survey: Survey, *, private: bool = False) -> Survey:
+    """The survey as it is planned for people, without data."""
+    if not _is_needed(survey, private=private):
+        return survey
+    questions = []
+    for question in survey.questions:
+        with survey.locate(question):
+            task = question.kind.declare(question.options).task
+            nothing = private or survey.find_policy(question, task).drops
+            how = _choose(question, task)
+            fitted = _fit(question, task, how, nothing=nothing)
+            questions.append(replace(question, declared=Declared(task=fitted)))
+    return replace(survey, questions=tuple(questions))
+
+
+def _choose(question: Question, task: Task) -> Reduce:
+    people = question.people
+    if people is None:
+        return Reduce.ONE
+    if people.of is Of.ROWS:
+        if not (task.yes_or_no or (task.adds and not task.average)) or question.by is not None:
+            raise UnsupportedError(
+                f"of='rows' is for counts and sums, not by group: {say_of(task.name)} is about people (reduce)"
+            )
+        return Reduce.SUM
+    return people.choose(task)
+
+
+def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
+    """The question about people, if some of them may count as nothing."""
+    people = question.people
+    if people is not None and people.of is Of.ROWS:
+        return _spread_rows(task, people)
+    if (
+        not nothing
+        or how is Reduce.ROWS
+        or question.by is not None
+        or task.yes_or_no
+        or task.average
+    ):
+        return task
+    if task.adds:
+        return replace(task, domain=_with_zero(task.domain))  # type: ignore[type-var]
+    if isinstance(task, Histogram):
+        return Histogram(domain=_with_none(task.domain))
+    raise UnsupportedError(
+        f"{say_of(task.name, 'has')} no place for people without a value: let no row be left out (on_invalid without "
+        "drop), or declare that everybody may know whom a filter takes (where_public)"
+    )
+
+
+def _spread_rows(task: Task, people: People) -> Task:
+    """What at most so many rows of a person add up to."""
+    most = people.max_rows
+    assert most is not None
+    domain = task.domain
+    if task.yes_or_no:
+        return Sum(domain=Integers(lower=0, upper=most))
+    if isinstance(domain, Integers):
+        wide = Integers(lower=most * domain.lower, upper=most * domain.upper)
+        return replace(task, domain=_with_zero(wide))  # type: ignore[type-var]
+    assert isinstance(domain, Reals)
+    grid = replace(domain, lower=most * domain.lower, upper=most * domain.upper)
+    return replace(task, domain=_with_zero(grid))  # type: ignore[type-var]
+
+
+def _with_zero(domain: Domain) -> Domain:
+    """The same range with 0 in it."""
+    if isinstance(domain, Integers):
+        return Integers(lower=min(domain.lower, 0), upper=max(domain.upper, 0))
+    assert isinstance(domain, Reals)
+    return replace(domain, lower=min(domain.lower, 0.0), upper=max(domain.upper, 0.0))
+
+
+def _with_none(domain: Domain) -> Categories:
+    """The same categories and one for people who have none."""
+    return Categories(k=domain.size + 1, names=(*domain.labels, _call_none(domain.labels)))
+
+
+def _call_none(names: tuple[str, ...]) -> str:
+    name = NONE
+    while name in names:
+        name = f"({name})"
+    return name
+
+
+def _reduce(
+    survey: Survey,
+    question: Question,
+    columns: Mapping[str | None, Column],
+    engine: Engine,
+    key: str,
+) -> _One:
+    raw = replace(question.measure(columns[question.column]), people=question.people)
+    declared = question.kind.declare(question.options, replace(raw, people=None, where=None))
+    task = declared.task
+    how = _choose(question, task)
+    policy = survey.find_policy(question, task)
+    groups = None
+    if question.by is not None:
+        # Of two columns, one may have a category 'other' and the other one ends.
+        policy = OnInvalid.read(question.on_invalid or survey.on_invalid, survey.missing)
+        own = {each.name: each.kind.declare(each.options).task for each in survey.questions}
+        groups = survey.find_groups(question, own, columns.get(question.by))
+    reduction = Reduction(
+        column=raw,
+        how=how,
+        domain=task.domain,
+        policy=policy,
+        key=key,
+        by=question.by,
+        groups=groups,
+    )
+    reduced = engine.reduce(reduction)
+    nothing = policy.drops or (raw.where is not None and raw.where.private)
+    if reduction.of_rows is None and reduction.kind not in ("codes", "text"):
+        task = question.kind.declare(question.options, reduced.column).task  # means have fractions
+    fitted = _fit(question, task, how, nothing=nothing)
+    return _fill(question, declared, fitted, reduced, groups, how, nothing=nothing)
+
+
+def _fill(
+    question: Question,
+    declared: Declared,
+    task: Task,
+    reduced: Reduced,
+    groups: Categories | None,
+    how: Reduce,
+    *,
+    nothing: bool,
+) -> _One:
+    """Put something in the place of nothing, so that everybody has a value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column, grouping = reduced.column, reduced.groups
+    array = column.array
+    by_group = groups is not None or (task.average and nothing)
+    if groups is not None and nothing:
+        assert grouping is not None
+        none = _call_none(groups.labels)
+        named = grouping.array.cast(pa.string()).fill_null(none)
+        grouping = replace(grouping, array=named)
+        groups = Categories(k=groups.size + 1, names=(*groups.labels, none))
+    elif by_group and groups is None:
+        groups = Categories(k=2, names=(PRESENT, NONE))
+        known = pa.array([NONE, PRESENT]).take(array.is_valid().cast(pa.int8()))
+        grouping = Column(name=PRESENT, array=known, reduced=True)
+    if nothing and isinstance(task.domain, Categories) and not pa.types.is_string(array.type):
+        array = _spell_codes(array, declared.task.domain)
+    if nothing:
+        array = pc.fill_null(array, _stand_in(task, array, by_group=by_group))
+    # The value of a person is limited to the declared ends, of whatever rows it is made.
+    beyond = Action.CLAMP if question.people is not None else Action.ERROR
+    # What is missing was found already, and a category may be called "none".
+    policy = Coder.for_part(task.domain, OnInvalid(out_of_range=beyond, missing=())).on_invalid
+    asked = replace(
+        question,
+        declared=replace(declared, task=task),
+        by=PRESENT if groups is not None and question.by is None else question.by,
+        groups=None if groups is None else groups.labels,
+        hidden=1 if nothing and groups is not None else 0,
+        on_invalid=policy,
+    )
+    return _One(
+        question=asked,
+        column=replace(column, array=array),
+        groups=grouping,
+        how=how,
+        said=reduced.tell(),
+    )
+
+
+def _spell_codes(array: Any, domain: Domain) -> Any:
+    """Whole numbers as the names of their categories, at the ends of the range if they are beyond."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(domain, Integers):
+        array = pc.max_element_wise(array, domain.lower, skip_nulls=False)
+        array = pc.min_element_wise(array, domain.upper, skip_nulls=False)
+    return array.cast(pa.string())
+
+
+def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
+    """The value of somebody who has none: nothing, or by group anything."""
+    import pyarrow as pa
+
+    domain = task.domain
+    if task.yes_or_no:
+        return pa.scalar(False, array.type)
+    if task.adds and not by_group:
+        return pa.scalar(0, array.type)
+    if isinstance(domain, Integers | Reals) and by_group:
+        return pa.scalar(domain.lower, array.type)
+    assert isinstance(domain, Categories | Bits)
+    return pa.scalar(domain.labels[0 if by_group else -1], array.type)

@@ -1,0 +1,129 @@
+"""`--person` on the command line: the unit in every output, and a question where a column looks like a person."""
+
+import json
+
+import pytest
+
+import shuffledp as sdp
+from file_support import write
+
+ROWS = {
+    "user_id": [who for who in range(200) for _ in range(1 + who % 4)],
+    "km": [row % 10 for who in range(200) for row in range(1 + who % 4)],
+    "late": [row == 3 for who in range(200) for row in range(1 + who % 4)],
+    "day": [row for who in range(200) for row in range(1 + who % 4)],
+}
+COMMON = ("--epsilon", 4, "--delta", 1e-6, "--seed", 1)
+PERSON = ("--person", "user_id")
+
+
+@pytest.fixture
+def trips(tmp_path):
+    return write(ROWS, tmp_path / "trips.csv")
+
+
+def test_json_has_people_and_their_unit(shuffledp, trips):
+    said = shuffledp("run", "count", trips, "--column", "late", *PERSON, *COMMON, "--json")
+    found = json.loads(said.stdout)
+    assert (found["n"], found["unit"]) == (200, "person")
+    assert found["estimate"][0]["value"] == pytest.approx(50, abs=5)
+    assert "500 rows were read" in said.stderr
+    assert "500" not in said.stdout
+    assert "Does" not in said.stderr
+
+
+def test_the_terminal_says_what_is_protected(shuffledp, trips, tmp_path):
+    said = shuffledp(
+        "run", "sum", trips, "--column", "km", "--lower", 0, "--upper", 9, *PERSON, *COMMON
+    )
+    assert "Protected is one person with all their rows." in said.stdout
+    assert "with the sum of their rows" in said.stdout
+    page = tmp_path / "r.html"
+    words = ("run", "count", trips, "--column", "late", *PERSON, *COMMON, "--plot", page)
+    assert shuffledp(*words).exit_code == 0
+    assert "one person with all their rows" in page.read_text()
+    drawn = tmp_path / "r.svg"
+    assert shuffledp(*words[:-1], drawn).exit_code == 0
+
+
+def test_a_column_that_looks_like_a_person_is_asked_about(shuffledp, trips):
+    """By its name, on standard error; a column of another name is not."""
+    said = shuffledp("run", "count", trips, "--column", "late", *COMMON)
+    assert "Does 'user_id' say whom a row is about?" in said.stderr
+    assert "say --person user_id" in said.stderr
+    assert "Each row is taken to be one person: protected is one row." in said.stdout
+    plain = write({"late": ROWS["late"], "day": ROWS["day"]}, trips.with_name("plain.csv"))
+    assert "Does" not in shuffledp("run", "count", plain, "--column", "late", *COMMON).stderr
+
+
+def test_of_rows(shuffledp, trips):
+    more = ("--of", "rows", "--max-rows", 2, "--json")
+    found = json.loads(
+        shuffledp("run", "count", trips, "--column", "late", *PERSON, *COMMON, *more).stdout
+    )
+    assert found["task"] == "count"
+    assert any("at most 2 of a person" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--reduce", "any"), "reduce needs person"),
+        (
+            (*PERSON, "--reduce", "sum"),
+            "reduce='sum' must be one of any, all, one, first, last for a count",
+        ),
+        ((*PERSON, "--of", "rows"), "needs max_rows"),
+        ((*PERSON, "--max-rows", 2), "max_rows is for answers about rows"),
+        (("--person", "visitor"), "has no column 'visitor'"),
+    ],
+)
+def test_what_is_refused(shuffledp, trips, words, complaint):
+    said = shuffledp("run", "count", trips, "--column", "late", *COMMON, *words)
+    assert said.exit_code != 0
+    assert complaint in " ".join(said.stderr.split())
+
+
+def test_a_survey_says_it_itself(shuffledp, trips, tmp_path):
+    survey = tmp_path / "s.toml"
+    survey.write_text(
+        'epsilon = 4.0\ndelta = 1e-6\nperson = "user_id"\n[questions.late]\ntask = "count"\n'
+    )
+    found = json.loads(shuffledp("run", survey, trips, "--seed", 1, "--json").stdout)
+    assert (found["n"], found["unit"]) == (200, "person")
+    said = shuffledp("run", survey, trips, *PERSON)
+    assert "--person is for one question: a survey file says it itself" in " ".join(
+        said.stderr.split()
+    )
+
+
+def test_messages_tallies_and_estimates(shuffledp, trips):
+    words = (
+        "--column",
+        "late",
+        "--task",
+        "count",
+        *PERSON,
+        *COMMON,
+        "--out",
+        "sent.parquet",
+        "--json",
+    )
+    sent = json.loads(shuffledp("randomize", trips, *words).stdout)
+    assert (sent["n"], sent["unit"], sent["rows"]) == (200, "person", None)
+    assert shuffledp("tally", "sent.parquet", "--out", "t.json").exit_code == 0
+    found = json.loads(shuffledp("estimate", "t.json", "--json").stdout)
+    assert (found["n"], found["unit"], found["task"]) == (200, "person", "count")
+
+
+def test_a_ledger_charges_people(shuffledp, trips):
+    budget = ("--ledger", "l.json", "--budget-epsilon", 9, "--budget-delta", 1e-3)
+    words = ("run", "count", trips, "--column", "late", "--epsilon", 1, "--delta", 1e-6, *budget)
+    assert shuffledp(*words, *PERSON, "--where", "day > 0").exit_code == 0
+    refused = shuffledp(*words)
+    assert refused.exit_code != 0
+    assert "protect one person each, and this one protects one row" in " ".join(
+        refused.stderr.split()
+    )
+    (entry,) = sdp.ledger.Ledger("l.json").entries()
+    assert (entry.unit, entry.note["where_private"]) == ("person", True)
