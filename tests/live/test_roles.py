@@ -13,7 +13,9 @@ from shuffledp.live.device import Device, Sending, read_reply
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import State
+from shuffledp.live.wire import report
 from shuffledp.live.wire.batch import write_receipt
+from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import (
     join_upload,
     open_report,
@@ -610,3 +612,19 @@ def test_what_is_counted_without_noise_is_listed_as_not_private(tmp_path):
     for answer in result["questions"].values():
         exact = {name for name, value in answer.items() if isinstance(value, int)}
         assert all(name in listed for name in exact)
+
+
+def test_a_device_places_its_answers_once_and_seals_no_report_before_it_sends(
+    tmp_path, monkeypatch
+):
+    placed, sealed = [], []
+    place_of, seal = Question.place_of, report.seal
+    monkeypatch.setattr(
+        Question, "place_of", lambda self, answer: placed.append(answer) or place_of(self, answer)
+    )
+    monkeypatch.setattr(report, "seal", lambda *given: sealed.append(given) or seal(*given))
+    device = Device(tmp_path / "outbox.sqlite")
+    device.answer(COLLECTION, ANSWERS, 1001.0)
+    assert len(placed) == len(COLLECTION.questions)
+    assert len(sealed) == COLLECTION.slots
+    device.close()

@@ -160,6 +160,11 @@ class Analyzer:
             sync_folder(self._folder)
         return gone
 
+    @property
+    def sign(self) -> bytes:
+        """The key with which it signs what it asks of the shuffler."""
+        return self._secrets.sign
+
     def results(self) -> list[dict[str, Any]]:
         """What was published, window after window."""
         windows = [window for window, state in self.states().items() if state == "published"]

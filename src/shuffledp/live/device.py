@@ -20,7 +20,8 @@ from shuffledp.live.disk import open_database, transaction
 from shuffledp.live.effort import check_promise
 from shuffledp.live.wire.document import LARGEST_FLOOR, Collection
 from shuffledp.live.wire.report import (
-    encode_answers,
+    check_token,
+    encode_places,
     join_upload,
     place_answers,
     seal_inner,
@@ -181,17 +182,16 @@ class Device:
         window = collection.windows.at(now)
         if window is None:
             raise WireError("closed", "the collection takes no answers now")
-        place_answers(
-            collection, answers
-        )  # what is wrong with them comes before what was sent already
+        # What is wrong with the answers comes before what was sent already.
+        places = place_answers(collection, answers)
         with transaction(self._db):
             price = self._price(collection, window)
             reason = None if accept_floor else self.ask_consent(collection)
             if reason is not None:
                 raise WireError("consent", f"{reason}; it is answered only if you say yes to that")
-            plains = encode_answers(collection, answers, self._words())
+            check_token(collection, token)
+            plains = encode_places(collection, places, self._words())
             inners = b"".join(seal_inner(collection, window, plain) for plain in plains)
-            seal_report(collection, window, [inners], token)  # refuses a token that does not fit
             self._db.execute(
                 "INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (

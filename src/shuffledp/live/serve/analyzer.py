@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.live.analyzer import Analyzer
-    from shuffledp.live.keys import AnalyzerSecrets
     from shuffledp.live.serve.folders import Home
     from shuffledp.live.wire.document import Collection
 
@@ -172,9 +171,6 @@ def _run(
     asked: socket.socket | None,
     every: float,
 ) -> None:
-    from shuffledp.live.keys import AnalyzerSecrets
-
-    keys: AnalyzerSecrets = AnalyzerSecrets.load(home.analyzer, analyzer.collection)
     ending = threading.Event()
     waiting: dict[int, str] = {}
     journal = Journal("analyzer")
@@ -189,7 +185,7 @@ def _run(
             before = health.failures.total()
             try:
                 with connect(analyzer.collection.url) as client:
-                    found = work_once(analyzer, keys.sign, client, notice)
+                    found = work_once(analyzer, analyzer.sign, client, notice)
             except Exception as error:  # a full disk, a damaged store: say so, and try again
                 notice(error)
                 found = {-1: "the analyzer cannot work now; its operator is told why"}

@@ -28,8 +28,10 @@ __all__ = [
     "MEDIA_TYPE",
     "MOST_REPORTS",
     "Opened",
+    "check_token",
     "encode_answers",
     "encode_many",
+    "encode_places",
     "join_upload",
     "open_inner",
     "open_report",
@@ -61,7 +63,13 @@ def encode_answers(
     collection: Collection, answers: Mapping[str, object], rng: WordSource
 ) -> list[bytes]:
     """The randomized answers of one person: one plaintext for each message, all of one size."""
-    places = place_answers(collection, answers)
+    return encode_places(collection, place_answers(collection, answers), rng)
+
+
+def encode_places(
+    collection: Collection, places: Mapping[str, Codes], rng: WordSource
+) -> list[bytes]:
+    """Randomize the answers of one person that were placed already."""
     return [row[0].tobytes() for row in encode_many(collection, places, rng)]
 
 
@@ -152,14 +160,19 @@ def _outer_info(header: bytes, collection: Collection) -> bytes:
     return _OUTER + header + collection.id
 
 
-def seal_report(
-    collection: Collection, window: int, inners: Sequence[bytes], token: bytes = b""
-) -> bytes:
-    """A report for the shuffler. Sealing it again gives other bytes, and the same report."""
+def check_token(collection: Collection, token: bytes) -> None:
+    """Refuse a token that does not fit."""
     if len(token) != (32 if collection.tokens else 0):
         raise WireError(
             "token", "this collection " + ("needs" if collection.tokens else "takes no") + " token"
         )
+
+
+def seal_report(
+    collection: Collection, window: int, inners: Sequence[bytes], token: bytes = b""
+) -> bytes:
+    """A report for the shuffler. Sealing it again gives other bytes, and the same report."""
+    check_token(collection, token)
     key = collection.key_for(window)
     header = bytes([SUITE, key.id])
     plain = window.to_bytes(4, "big") + token + b"".join(inners)
