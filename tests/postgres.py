@@ -2,6 +2,7 @@
 
 import atexit
 import hashlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -10,8 +11,6 @@ import tempfile
 import time
 from functools import lru_cache
 from pathlib import Path
-
-import pytest
 
 from support import need
 
@@ -137,7 +136,7 @@ class Server:
 @lru_cache(maxsize=1)
 def get_server():
     """The server of this process; it ends with it."""
-    pytest.importorskip("psycopg")
+    need(importlib.util.find_spec("psycopg"), "psycopg (the extra shuffledp[postgres])")
     owner = os.getpid()
     server = Server(("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off"))
 

@@ -1,6 +1,7 @@
 """The soak notices what it is for: reports that are lost or counted twice, and steps at which nobody died."""
 
 import argparse
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,9 +12,19 @@ import pytest
 
 from repository import ROOT
 
-sys.path.append(str(ROOT / "benchmarks"))
-import soak
-from soak_role import Control
+
+def load(name):
+    """A program of benchmarks/. The folder stays off the path, where its live.py would hide the tests of that name."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+Control = load("soak_role").Control
+load("soak_clients")
+soak = load("soak")
 
 
 class Ledger:
@@ -100,12 +111,15 @@ def test_memory_is_counted_from_the_tenth_second_on():
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("servers")
-def test_a_small_soak_loses_and_doubles_nothing():
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_a_small_soak_loses_and_doubles_nothing(store):
     began = time.monotonic()
     program = [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "--reports", "1000"]
-    ended = subprocess.run([*program, "--kills", "14"], capture_output=True, check=False)
+    ended = subprocess.run(
+        [*program, "--kills", "16", "--store", store], capture_output=True, check=False
+    )
     last = json.loads(ended.stdout.decode().splitlines()[-1])
     assert ended.returncode == 0, ended.stdout.decode()
     assert (last["accepted"], last["lost"], last["doubled"]) == (1000, 0, 0)
-    assert last["kills"] >= 14
+    assert last["kills"] >= 16
     assert time.monotonic() - began < 600

@@ -10,6 +10,7 @@ import shuffledp as sdp
 
 __all__ = [
     "FolderArgument",
+    "InstanceOption",
     "MetricsOption",
     "PortOption",
     "WorkersOption",
@@ -22,6 +23,10 @@ PortOption = Annotated[int | None, typer.Option(help="The port to listen on.")]
 WorkersOption = Annotated[
     int | None, typer.Option(help="Processes for decryption; default: one per core.")
 ]
+InstanceOption = Annotated[
+    str | None,
+    typer.Option(help="The name of one of several shufflers on a PostgreSQL database."),
+]
 MetricsOption = Annotated[
     str | None,
     typer.Option(
@@ -30,10 +35,10 @@ MetricsOption = Annotated[
 ]
 
 
-def open_home(folder: Path, instance: str = "") -> sdp.live.serve.Home:
+def open_home(folder: Path, instance: str | None = None) -> sdp.live.serve.Home:
     """The folder of a collection; an error if there is none, or if the web stack is missing."""
     sdp.live.serve.require_serve()
-    home = sdp.live.serve.Home(folder, instance)
+    home = sdp.live.serve.Home(folder, instance or "")
     home.collection()
     return home
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import FolderArgument, describe_collection, open_home
+from shuffledp.cli._live import FolderArgument, InstanceOption, describe_collection, open_home
 from shuffledp.cli._options import JsonOption, whole_number
 from shuffledp.cli._progress import show_steps
 from shuffledp.cli._terminal import explain_errors, is_quiet, tell
@@ -171,13 +171,15 @@ def check(
 
 
 @app.command()
-def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
+def status(
+    folder: FolderArgument, instance: InstanceOption = None, as_json: JsonOption = False
+) -> None:
     """Show what a running shuffler has accepted and rejected, by reason, and the state of its windows.
 
     $ shuffledp collection status survey
     """
     with explain_errors():
-        found = sdp.live.serve.Operator(open_home(folder)).status()
+        found = sdp.live.serve.Operator(open_home(folder, instance)).status()
         if as_json:
             typer.echo(json.dumps(found))
             return
@@ -199,13 +201,13 @@ def status(folder: FolderArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def close(folder: FolderArgument) -> None:
+def close(folder: FolderArgument, instance: InstanceOption = None) -> None:
     """Take no more reports: seal every window that has begun, and open no other.
 
     $ shuffledp collection close survey
     """
     with explain_errors():
-        for window in sdp.live.serve.Operator(open_home(folder)).close()["windows"]:
+        for window in sdp.live.serve.Operator(open_home(folder, instance)).close()["windows"]:
             tell(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
@@ -217,13 +219,14 @@ def clock(
     accept: Annotated[
         bool, typer.Option("--accept", help="The clock is right: go on by it.")
     ] = False,
+    instance: InstanceOption = None,
 ) -> None:
     """Show what time it is for a running shuffler, or tell it that its clock is right after a jump.
 
     $ shuffledp collection clock survey
     """
     with explain_errors():
-        operator = sdp.live.serve.Operator(open_home(folder))
+        operator = sdp.live.serve.Operator(open_home(folder, instance))
         now = operator.accept_clock() if accept else time.time()
         failing = operator.status()["failing"]  # no word about the clock if nobody goes by it
         typer.echo(f"The clock says {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(now))} UTC.")
@@ -283,6 +286,7 @@ def issue(
     only_check: Annotated[
         bool, typer.Option("--check", help="Issue nothing: say how many are unused and spent.")
     ] = False,
+    instance: InstanceOption = None,
 ) -> None:
     """Tell a running shuffler which tokens were given out, or ask how many of them are spent.
 
@@ -290,7 +294,7 @@ def issue(
     """
     with explain_errors():
         known = _read_hashes(hashes)
-        operator = sdp.live.serve.Operator(open_home(folder))
+        operator = sdp.live.serve.Operator(open_home(folder, instance))
         if not only_check:
             operator.issue_tokens(known)
         found = operator.count_tokens(known)

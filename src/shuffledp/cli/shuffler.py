@@ -5,7 +5,14 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import FolderArgument, MetricsOption, PortOption, WorkersOption, open_home
+from shuffledp.cli._live import (
+    FolderArgument,
+    InstanceOption,
+    MetricsOption,
+    PortOption,
+    WorkersOption,
+    open_home,
+)
 from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["shuffler"]
@@ -17,10 +24,7 @@ def shuffler(
     port: PortOption = 8000,
     workers: WorkersOption = None,
     metrics: MetricsOption = None,
-    instance: Annotated[
-        str | None,
-        typer.Option(help="The name of one of several shufflers on a PostgreSQL database."),
-    ] = None,
+    instance: InstanceOption = None,
     results: Annotated[
         str | None,
         typer.Option(help="Where the analyzer shows results; people see them once published."),
@@ -31,7 +35,7 @@ def shuffler(
     $ shuffledp shuffler survey --port 8000
     """
     with explain_errors():
-        home = open_home(folder, instance or "")
+        home = open_home(folder, instance)
         said = f"The shuffler listens on {host}:{port}. End with Ctrl-C."
         sdp.live.serve.run_shuffler(
             home,
