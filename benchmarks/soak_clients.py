@@ -138,6 +138,7 @@ class Honest:
                 self._sent[:] = [*self._sent[-20:], body]
                 return
             self.rejected[f"tried again: {json.loads(answer)['title']}"] += 1
+            line.close()  # the next try may reach another shuffler
             await asyncio.sleep(0.1)
         raise TimeoutError("an upload was never answered")
 
