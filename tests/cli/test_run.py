@@ -432,19 +432,31 @@ class TestLettersWithoutFont:
 
 
 class TestProgress:
-    def test_bar_after_two_seconds_only(self, monkeypatch, capsys):
+    def test_a_bar_after_a_second_also_while_nothing_is_read(self, monkeypatch, capsys):
         from shuffledp.cli import _progress
         from shuffledp.engine import Progress
 
-        now = [0.0]
-        monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+        timers = []
+
+        class Timer:
+            daemon = False
+
+            def __init__(self, seconds, call):
+                timers.append((seconds, call))
+
+            def start(self):
+                pass
+
+            cancel = join = start
+
+        monkeypatch.setattr(_progress.threading, "Timer", Timer)
         meter = _progress.Meter()
-        step = Progress(rows=10, total_rows=100, total_bytes=5_000_000)
-        now[0] = 1.9
-        meter(step)
+        meter(Progress(rows=10, total_rows=100, total_bytes=5_000_000))
         assert meter._bar is None
-        now[0] = 2.1
-        meter(step)
+        ((seconds, open_bar),) = timers
+        assert seconds == 1.0
+        open_bar()
+        assert meter._bar.tasks[0].description == "working"
         meter(Progress(rows=60, total_rows=100, total_bytes=5_000_000))
         task = meter._bar.tasks[0]
         assert (task.description, task.completed, task.total) == ("reading 5.0 MB", 60, 100)

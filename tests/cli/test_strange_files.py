@@ -106,6 +106,18 @@ def test_a_question_is_not_a_command(shuffledp):
     assert "Did you mean 'run histogram'?" in result.stderr
 
 
+def test_a_tally_of_nobody_is_named(shuffledp, people, tmp_path):
+    asked = ("--column", "home", "--task", "count", *PROMISE, "--out", "m.parquet")
+    assert shuffledp("randomize", "people.csv", *asked).exit_code == 0
+    assert shuffledp("tally", "m.parquet", "--out", "t.json").exit_code == 0
+    tally = json.loads((tmp_path / "t.json").read_text())
+    tally |= {"users": 0, "shuffles": [0], "counts": [0] * len(tally["counts"])}
+    (tmp_path / "z.json").write_text(json.dumps(tally))
+    result = shuffledp("estimate", "t.json", "z.json")
+    assert result.exit_code == 2
+    assert "z.json has the tally of a shuffle without people" in result.stderr
+
+
 def test_plans_take_categories(shuffledp):
     asked = ("--n", "1e4", *PROMISE)
     few = shuffledp("plan", "histogram", "--categories", "a,b,c", *asked)

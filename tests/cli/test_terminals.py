@@ -203,7 +203,7 @@ class TestWaiting:
 
     def wait(self, monkeypatch, screen, seconds=0.0, quiet=False):
         monkeypatch.setattr("sys.stderr", screen)
-        monkeypatch.setattr(_progress, "_SOON", seconds)
+        monkeypatch.setattr(_progress, "_PATIENCE", seconds)
         monkeypatch.setattr(_progress, "is_quiet", lambda: quiet)
         with _progress.pulse("planning"):
             deadline = time.monotonic() + 10

@@ -18,7 +18,7 @@ TYPES = {
     "bool": ([i % 4 == 0 for i in range(ROWS)], pa.bool_()),
     "day": ([date(2012, 1, 1 + i % 20) for i in range(ROWS)], pa.date32()),
 }
-FORMATS = ("csv", "jsonl", "parquet", "arrow", "pandas", "memory")
+FORMATS = ("csv", "euro", "jsonl", "parquet", "arrow", "pandas", "memory")
 COLUMNS = {name: values for name, (values, _) in TYPES.items()}
 
 
@@ -31,6 +31,10 @@ def write(form, folder):
     if form == "pandas":
         return frame
     path = folder / f"people.{form}"
+    if form == "euro":
+        path = folder / "people.csv"
+        frame.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
+        return sdp.Files(path, decimal=",", encoding="latin-1")
     if form == "csv":
         frame.to_csv(path, index=False)
     elif form == "jsonl":
@@ -87,6 +91,14 @@ INT, GAPS, REAL, TEXT, BOOL, DAY = range(6)
         ("not bool", lambda row: not row[BOOL]),
         ("day >= '2012-01-10'", lambda row: row[DAY] >= date(2012, 1, 10)),
         ("day = '2012-01-10'", lambda row: row[DAY] == date(2012, 1, 10)),
+        ("int = gaps", lambda row: row[INT] == row[GAPS]),
+        ("int > real", lambda _: True),
+        ("gaps < int", lambda _: False),
+        ("real != gaps", lambda row: row[GAPS] is not None),
+        ("day <= day and text = text", lambda row: row[TEXT] != "NA"),
+        ("bool = bool", lambda _: True),
+        ("text like '%th%'", lambda row: row[TEXT] != "NA"),
+        ("text not like 'n%'", lambda row: row[TEXT] == "south east"),
     ],
 )
 def test_a_filter_takes_the_same_people(people, where, wanted):
@@ -175,3 +187,27 @@ def test_nothing_but_gaps_is_missing_if_so_declared(people):
     assert ask_exactly(people, "histogram", **given) == (ROWS, [ROWS // 3] * 3)
     with pytest.raises(sdp.DataError, match="is missing"):
         ask_exactly(people, "histogram", **given | {"missing": None})
+
+
+@pytest.mark.parametrize(
+    ("task", "column", "given"),
+    [
+        ("mean", "int", {"lower": 60, "upper": 70}),
+        ("mean", "real", {"lower": 0.0, "upper": 10.0}),
+        ("median", "gaps", {"lower": 60.0, "upper": 70.0, "on_invalid": "null=drop"}),
+        ("sum", "gaps", {"lower": 0.0, "upper": 100.0, "on_invalid": "null=drop"}),
+        ("bins", "day", {"edges": ["2012-01-01", "2012-01-11", "2012-01-21"]}),
+        ("mean", "int", {"lower": 60, "upper": 70, "by": "text", "groups": ["north", "south east"],
+                         "on_invalid": "drop"}),
+    ],
+)  # fmt: skip
+def test_numbers_are_the_same(people, task, column, given):
+    found = sdp.ask(
+        people, task, column=column, epsilon=60.0, model="central", rng=sdp.SeededWords(1), **given
+    )
+    in_memory = sdp.ask(
+        COLUMNS, task, column=column, epsilon=60.0, model="central", rng=sdp.SeededWords(1), **given
+    )
+    assert found.n == in_memory.n
+    near = pytest.approx([row.value for row in in_memory.picture.rows], rel=0.02)
+    assert [row.value for row in found.picture.rows] == near

@@ -22,28 +22,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Lines", "Meter", "meter", "pulse", "show_steps"]
 
-_PATIENCE = 2.0  # seconds before there is a progress bar
-_SOON = 1.0  # seconds before there is one where nothing is read
+_PATIENCE = 1.0  # seconds before there is a progress bar
 _FIRST_LINE = 20.0  # seconds before there is a line in a log
 
 
 class Meter:
-    """Shows nothing for two seconds, then a bar on standard error."""
+    """Shows nothing for a second, then a bar on standard error: also while nothing is read."""
 
-    __slots__ = ("_bar", "_start", "_task")
+    __slots__ = ("_bar", "_task", "_timer")
 
     def __init__(self) -> None:
-        self._start = time.monotonic()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
+        self._timer = threading.Timer(_PATIENCE, self._open)
+        self._timer.daemon = True
+        self._timer.start()
 
     def __call__(self, progress: Progress) -> None:
-        if self._bar is None:
-            if time.monotonic() - self._start < _PATIENCE:
-                return
-            self._open()
-        assert self._bar is not None
-        assert self._task is not None
+        if self._bar is None or self._task is None:
+            return
         # A second pass starts again at the beginning.
         about, unit = _name_work(progress)
         self._bar.update(
@@ -59,7 +56,7 @@ class Meter:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        self._bar = Bar(
+        bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -68,11 +65,14 @@ class Meter:
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("", total=None, unit="")
-        self._bar.start()
+        self._task = bar.add_task("working", total=None, unit="")
+        bar.start()
+        self._bar = bar
 
     def close(self) -> None:
         """Take the bar away."""
+        self._timer.cancel()
+        self._timer.join()
         if self._bar is not None:
             self._bar.stop()
 
@@ -107,7 +107,7 @@ class Lines:
 
 @contextmanager
 def meter() -> Iterator[Report | None]:
-    """A progress bar for what takes longer than two seconds; lines now and then in a log; None where quiet."""
+    """A progress bar for what takes longer than a second; lines now and then in a log; None where quiet."""
     if is_quiet():
         yield None
         return
@@ -134,7 +134,7 @@ def pulse(about: str) -> Iterator[None]:
         yield
         return
     bars: list[Bar] = []
-    timer = threading.Timer(_SOON, lambda: bars.append(_start_pulse(about)))
+    timer = threading.Timer(_PATIENCE, lambda: bars.append(_start_pulse(about)))
     timer.daemon = True
     timer.start()
     try:

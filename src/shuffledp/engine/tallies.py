@@ -366,6 +366,8 @@ def _read_numbers(content: Mapping[str, Any], path: str | Path) -> tuple[list[in
         or not all(map(_is_whole, [*counts, users, *shuffles]))
     ):
         raise DataError(f"{path} is damaged: users, shuffles and counts must be whole numbers")
+    if 0 in (users, *shuffles):
+        raise DataError(f"{path} has the tally of a shuffle without people: leave it out")
     return counts, users, shuffles
 
 
