@@ -28,6 +28,7 @@ NAMES = (
     "learning",
     "testing",
     "audit",
+    "commands",
     "memory",
     "engines",
     "import_time",

@@ -100,6 +100,39 @@ def test_counts_are_whole_people_with_shares(shuffledp, people):
     assert len(re.findall(r"█.*  [0-9]+\.[0-9]%", bars)) >= 3, bars
 
 
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("12%", "numbers are written without units"),
+        ("€12.50", "numbers are written without units"),
+        ("1 234", "numbers are written without units"),
+        ('"1,234"', "thousands have no commas; if it is a decimal comma, --decimal declares it"),
+        ('"12,5"', "decimals take a point; --decimal declares commas"),
+        ("2024-07-05 00:13:00", "it is a date"),
+    ],
+)
+def test_no_hint_would_leave_out_numbers_that_are_written_in_another_way(
+    shuffledp, tmp_path, value, hint
+):
+    (tmp_path / "x.csv").write_text(f"x\n{value}\n" + "7\n" * 100)
+    result = shuffledp("run", "mean", "x.csv", "--lower", "0.0", "--upper", "9999", *PROMISE)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+    assert "drop" not in result.stderr
+
+
+def test_words_and_codes_may_be_left_out(shuffledp, tmp_path):
+    (tmp_path / "x.csv").write_text("x\nA4\n" + "7\n" * 100)
+    asked = ("run", "mean", "x.csv", "--lower", "0.0", "--upper", "9999", *PROMISE)
+    assert "to go on: --on-invalid unknown=drop" in shuffledp(*asked).stderr
+
+
+def test_missing_values_get_no_hint_about_yes(shuffledp, tmp_path):
+    (tmp_path / "x.csv").write_text("x\nNA\n" + "5\n" * 100)
+    result = shuffledp("run", "count", "x.csv", "--true-value", "5", *PROMISE)
+    assert "is missing; to go on: --on-invalid null=drop" in result.stderr
+
+
 def test_a_question_is_not_a_command(shuffledp):
     result = shuffledp("histogram", "people.csv")
     assert result.exit_code == 2

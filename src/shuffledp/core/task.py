@@ -216,6 +216,8 @@ class Task(ABC):
     """Whether the answer is a value such as those in the column: a date, if they are dates."""
     counts: ClassVar[bool] = False
     """Whether the answer is numbers of people, so that it has shares."""
+    people: ClassVar[bool] = False
+    """Whether it is one number of people, or some of them: whole, and without shares."""
     average: ClassVar[bool] = False
     """Whether the answer is the total divided by n."""
     adds: ClassVar[bool] = False
@@ -330,7 +332,7 @@ class Task(ABC):
         """What to draw: bars, or the place of one number between the ends that are publicly known."""
         shown = make_picture(estimate, level, label=cls.name)
         people = estimate.limits[1] if cls.counts and math.isfinite(estimate.limits[1]) else None
-        return replace(shown, whole=cls.counts, people=people)
+        return replace(shown, whole=cls.counts or cls.people, people=people)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

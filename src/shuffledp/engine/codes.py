@@ -72,6 +72,8 @@ FAULTS = ("null", "unknown", "out_of_range", "nan")
 """Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""
 
 _DECIMAL = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+")
+_THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+")
+_WITH_DIGITS = re.compile(r"[^0-9A-Za-z]*[0-9][^A-Za-z]*")  # 12 %, $4.50, 1 234; not A4
 _DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}")
 
 OTHER = "other"
@@ -339,9 +341,11 @@ class Coder:
         position = int(np.argmax(refused))
         fault = int(faults[position])
         value = array[position].as_py()
-        said, meant = _complain(fault, self.domain), _suspect(value, self.domain)
+        said = _complain(fault, self.domain)
+        fraction = _is_fraction(value, self.domain)
+        meant = _suspect(value, self.domain) if fault == UNKNOWN and not fraction else ""
         # To leave out what was only written in another way would leave out a part of the range.
-        misread = fault == UNKNOWN and (meant or _is_fraction(value, self.domain))
+        misread = fault == UNKNOWN and (meant or fraction)
         advice = "" if misread else _advise(fault, self.domain, self.on_invalid)
         raise PositionError(value, position, said + meant + advice)
 
@@ -363,6 +367,8 @@ def _is_fraction(value: object, domain: Domain) -> bool:
     (True, False)
     """
     if not isinstance(domain, Integers):
+        return False
+    if isinstance(value, str) and "_" in value:  # which Python's numbers may have
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]
@@ -388,8 +394,13 @@ def _suspect(value: object, domain: Domain) -> str:
     if found is not None:
         return " (it is a date: ends may be dates, such as 2024-12-31)"
     known = (
+        (
+            _THOUSANDS,
+            " (thousands have no commas; if it is a decimal comma, `decimal` declares it)",
+        ),
         (_DECIMAL, " (decimals take a point; `decimal` declares commas)"),
         (_DATE, " (dates are written 2024-12-31)"),
+        (_WITH_DIGITS, " (numbers are written without units, signs and gaps: 1234.5)"),
     )
     return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
 

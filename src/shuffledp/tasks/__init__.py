@@ -55,6 +55,11 @@ __all__ = [
 _NEAR = 0.75  # how alike a misspelt name is
 _SYNONYMS = {
     "average": "mean",
+    "avg": "mean",
+    "percentile": "quantiles",
+    "sd": "std",
+    "stdev": "std",
+    "var": "variance",
     "heavy_hitters": "words",
     "learn": "sdp.learn (shuffledp learn)",
     "percentiles": "quantiles",

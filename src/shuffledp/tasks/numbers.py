@@ -106,7 +106,7 @@ class _Distributed(Task):
         given = cls.read_options(options)
         lower, upper = read_ends(cls.name, given)
         if cls.name == "range" and "at" not in given:
-            raise UnsupportedError("a range needs its two ends: at")
+            raise UnsupportedError("a range needs its two ends: `at`")
         if "steps" in given:
             cells = Cells(lower=lower, upper=upper, cells=given["steps"])
             return Declared(task=cls(domain=cells, at=given.get("at")))
@@ -276,6 +276,7 @@ class Range(_Distributed):
     name = "range"
     title = "how many people have a value between two others"
     answer = total = "the count"
+    people = True
 
     def sensitivity(self, n: int) -> float:
         return 1

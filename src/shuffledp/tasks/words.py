@@ -47,6 +47,7 @@ class Words(Task):
     title = "which words many people have, without a list of words"
     options = (ALPHABET, MAX_LENGTH, BITS)
     answered_by = ("words",)
+    people = True
     listed = False
     live = (Texts, Keys)
     answer = total = "the count of a word"
