@@ -1,5 +1,4 @@
-// What a participant reads: the language and texts of a survey, and how each question is asked. Format 2 has room for more
-// than pages can show yet: `refusePlanned` refuses the rest, so that no text is left out and no question asked in another way.
+// What a participant reads: the language and texts of a survey, and how each question is asked. None of it changes what is sent.
 
 import { WireError } from "./errors.js";
 import { Fields } from "./strict.js";
@@ -91,25 +90,4 @@ export function readTexts(found) {
   }
   if (!["ltr", "rtl"].includes(texts.direction)) throw bad(`the direction '${texts.direction}' must be ltr or rtl`);
   return texts;
-}
-
-/** @param {Texts} texts @param {{ name: string, asked: Asking }[]} questions */
-export function refusePlanned(texts, questions) {
-  const { language, direction, welcome, consent, contact } = texts;
-  refuse("the document", [
-    [`language '${language}'`, language !== "en"], [`direction '${direction}'`, direction !== "ltr"],
-    ["welcome", welcome !== null], ["consent", consent !== null], ["contact", contact !== null],
-  ]);
-  for (const { name, asked } of questions) {
-    const { kind, description, unit } = asked;
-    refuse(`the question '${name}'`, [
-      ["description", description !== null], ["unit", unit !== null], [`kind ${kind}`, kind === "scale" || kind === "several"],
-    ]);
-  }
-}
-
-/** @param {string} where @param {[string, boolean][]} planned */
-function refuse(where, planned) {
-  const there = planned.filter(([, found]) => found).map(([what]) => what);
-  if (there.length) throw new WireError("planned", `${where} has ${there.join(", ")}, which this version cannot show yet`);
 }

@@ -1,7 +1,7 @@
 // The collection document, as a device reads it. Its id is the SHA-256 of its exact bytes. A client checks the hash, the
 // laws and their floor, sizes, keys and URL; it cannot recompute epsilon, which is therefore *claimed*.
 
-import { checkParts, readAsking, readTexts, refusePlanned, suggestAsking } from "./asking.js";
+import { checkParts, readAsking, readTexts, suggestAsking } from "./asking.js";
 import { WireError } from "./errors.js";
 import { scale } from "./exact.js";
 import { OVERHEAD, SUITE } from "./hpke.js";
@@ -111,7 +111,6 @@ export class Collection {
     }
     if (this.dummies > MOST_DUMMIES) throw bad(`a server would add more than ${MOST_DUMMIES} messages to a window`);
     if (none && !servers) throw bad("without a floor the noise must come from the servers");
-    refusePlanned(this.texts, this.questions);
     if (servers) throw new WireError("planned", "noise of the servers is more than this version can add");
   }
 

@@ -93,9 +93,15 @@ def report(
 
 
 def _tell_price(collection: sdp.live.wire.Collection) -> None:
-    """Say what a report costs before there is one."""
+    """Say what a report costs before there is one, and what whoever sends it agrees to."""
     pledge = collection.pledge
     several = "all reports of a device together" if pledge.composed else "each report"
+    texts = collection.texts
+    for said in (texts.welcome, texts.contact and f"Contact: {texts.contact}"):
+        if said:
+            tell(said)
+    if texts.consent:
+        tell(f"Who answers agrees to this: {texts.consent}")
     tell(f"Collection {collection.id.hex()}")
     tell(f"Promise: epsilon = {pledge.epsilon:g}, delta = {pledge.delta:g}, for {several}.")
     tell(f"Floor, what is left if everybody else conspires: {pledge.describe_floor()}.")

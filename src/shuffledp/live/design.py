@@ -37,6 +37,7 @@ from shuffledp.live.wire.document import (
 )
 from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.texts import Asking, Texts, read_asking, suggest_kind
 from shuffledp.numerics.search import find_largest_above
 from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
@@ -71,6 +72,8 @@ _CLOSE = 0.01
 _NO_FLOOR = "none"
 _RANKED = ("quantiles", "cdf", "range")  # whose errors are those of numbers of people
 _LABEL_YES = ("no", "yes")
+_FROM_THE_RIGHT = ("ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi")
+"""Languages that are written from right to left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,10 @@ class DesignQuestion:
     groups: tuple[str, ...] = ()
     """Of a number by group, which has a `range`, too."""
     range: tuple[float, float] | None = None
+    asking: Asking | None = None
+    """How it is asked; None: as usual."""
+    answers: tuple[str, ...] = _LABEL_YES
+    """The words for no and yes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +127,24 @@ class Settings:
     """Whether a report answers one random question with the whole floor; None: if that is more accurate."""
     keys: int = 1
     """How many keys the shuffler has, each for an equal share of the windows."""
+    language: str = "en"
+    """Of all texts, as a tag such as de or pt-BR: the page speaks it, if there is a catalogue."""
+    welcome: str | None = None
+    consent: str | None = None
+    """What people must agree to before they send."""
+    contact: str | None = None
+
+    @property
+    def texts(self) -> Texts:
+        """What stands around the questions."""
+        return Texts(
+            title=self.title,
+            language=self.language,
+            direction="rtl" if self.language.partition("-")[0] in _FROM_THE_RIGHT else "ltr",
+            welcome=self.welcome,
+            consent=self.consent,
+            contact=self.contact,
+        )
 
     @property
     def floor(self) -> float:
@@ -233,11 +258,31 @@ def _take_question(
         column=question.column or question.name,
         weight=1.0 if question.weight is None else question.weight,
         protocol=question.protocol,
+        **_take_asking(survey, question, declared[question.name]),
     )
     if question.by is None:
         return asked
     with survey.locate(question):
         return _pair(asked, survey.find_groups(question, declared).labels)
+
+
+def _take_asking(survey: Survey, question: SurveyQuestion, task: Task) -> dict[str, Any]:
+    """How devices ask it, and its own words for no and yes: what the document says of it, without what is usual."""
+    if question.asked is None:
+        return {}
+    said = dict(question.asked)
+    answers = said.pop("answers", None)
+    with survey.locate(question):
+        kind = question.kind.live_name or question.task
+        usual = Asking(kind=suggest_kind(kind)).to_dict()
+        domain = task.domain
+        labels = domain.labels if isinstance(domain, Categories) else None
+        asking = read_asking({**usual, **said}, question.name, kind, labels)
+        if answers is None:
+            return {"asking": asking}
+        if not task.yes_or_no or not isinstance(answers, list) or len(answers) != 2:
+            raise ParameterError("answers", answers, "must be the words for no and for yes")
+        return {"asking": asking, "answers": tuple(map(str, answers))}
 
 
 def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
@@ -520,7 +565,7 @@ def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
 def _question(asked: DesignQuestion, protocol: ShuffleProtocol) -> Question:
     labels: tuple[str, ...] | None = None
     if asked.task.yes_or_no:
-        labels = _LABEL_YES
+        labels = asked.answers
     elif asked.groups:
         labels = asked.groups
     elif isinstance(protocol.randomizer.domain, Categories):
@@ -532,6 +577,7 @@ def _question(asked: DesignQuestion, protocol: ShuffleProtocol) -> Question:
         protocol=protocol,
         labels=labels,
         range=asked.range,
+        asking=asked.asking,
     )
 
 
@@ -553,7 +599,7 @@ def create(
             f"must be below 1/{settings.windows:,}: the budget of all windows is their sum",
         )
     return write_document(
-        title=settings.title,
+        texts=settings.texts,
         questions=design.questions,
         pledge=design.pledge,
         windows=Windows(

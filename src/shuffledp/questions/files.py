@@ -55,6 +55,7 @@ class _Fields:
     of: str | None = None
     max_rows: int | None = None
     text: str | None = None
+    asked: dict[str, Any] | None = None
 
 
 _SAID = ("honest", "model", "on_invalid", "missing", "where_public")
@@ -125,6 +126,7 @@ def _read_question(source: Source, name: str, given: Any, top: _Top) -> Question
             task=asked.task,
             column=asked.column or name,
             text=asked.text,
+            asked=asked.asked,
             options=options,
             by=asked.by,
             groups=None if asked.groups is None else tuple(map(str, asked.groups)),

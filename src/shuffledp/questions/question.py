@@ -44,6 +44,8 @@ class Question:
     """None: as the survey says."""
     text: str | None = None
     """What people are asked, in words."""
+    asked: Mapping[str, Any] | None = None
+    """How people's own devices ask it (`live`): kind, description, unit, ...; files need none of it."""
     population: bool = False
     """Whether the people are a random sample of a population, whose shares are wanted."""
 

@@ -1,5 +1,6 @@
 """A walk through the pages: what is shown is what happens, nothing is lost, and words come from the numbers."""
 
+import dataclasses
 import re
 import time
 from urllib.parse import urlsplit
@@ -10,11 +11,13 @@ import pytest
 import live_support as live
 from live.pages.test_pages import AXE, Visit, answer, find_barriers
 from live.wire.vectors import ask_all
+from shuffledp import protocols
 from shuffledp.live import pages
 from shuffledp.live.analyzer import open_records
 from shuffledp.live.serve.analyzer import describe_collection
 from shuffledp.live.wire import Collection, Pledge, Windows
 from shuffledp.live.wire.report import open_report, split_upload
+from shuffledp.live.wire.texts import Asking, Kind, Part, Texts
 from support import need
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -33,6 +36,7 @@ def show_page(
     results=None,
     prepare=None,
     questions=None,
+    texts=None,
     **pledge,
 ):
     """Open the page of a made-up collection; a reply is a reason to refuse, None to accept, or False for no network.
@@ -47,6 +51,7 @@ def show_page(
         windows=windows or Windows(start=now - 100, seconds=86_400, count=1, grace=0),
         url="{0.scheme}://{0.netloc}".format(urlsplit(place)),
         tokens=tokens,
+        texts=texts,
         pledge=Pledge(local_epsilon=floor, **promised),
     )
     bodies, left = [], list(replies or [])
@@ -390,19 +395,76 @@ def test_the_page_works_in_a_subfolder_of_another_host(browser, place, tmp_path)
         visit.check()
 
 
+def ask_in_every_way():
+    """A scale that may be skipped, several choices, a yes or no in its own words, and a number with a unit."""
+    way, home = live.questions(0.5)
+    scale = dataclasses.replace(
+        way,
+        name="scale",
+        text="Wie zufrieden sind Sie?",
+        protocol=protocols.krr.make_local(k=6, epsilon=0.5),
+        labels=("1", "2", "3", "4", "5", "lieber nicht"),
+        asking=Asking(kind=Kind.SCALE, ends=("gar nicht", "sehr"), skip=True, description="Heute."),
+    )
+    part = Part(name="pets", text="Welche Tiere haben Sie?")
+    several = [
+        dataclasses.replace(
+            home, name=name, text=text, asking=Asking(kind=Kind.SEVERAL, part_of=part)
+        )
+        for name, text in {"pets_1": "Hund", "pets_2": "Katze"}.items()
+    ]
+    number = next(each for each in ask_all() if each.task == "mean" and not each.range)
+    number = dataclasses.replace(number, asking=Asking(kind=Kind.NUMBER, unit="km"))
+    return scale, *several, dataclasses.replace(home, labels=("nö", "klar")), number
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    ("language", "direction", "send"), [("de", "ltr", "Senden"), ("ar", "rtl", "ع Send")]
+    ("language", "direction", "send"),
+    [("en", "ltr", "Send"), ("de", "ltr", "Senden"), ("ar", "rtl", "ع Send")],
 )
-def test_the_page_speaks_the_language_of_the_survey(browser, place, language, direction, send):
+def test_every_kind_of_question_in_the_language_of_the_survey(
+    browser, place, language, direction, send, scheme
+):
     need(AXE.exists(), "axe-core")
-    with Visit(browser, bypass_csp=True, locale=language) as visit:
+    texts = Texts(
+        title="Eine Umfrage",
+        language=language,
+        direction=direction,
+        welcome="Willkommen.",
+        consent="Ich stimme zu.",
+        contact="amt@umfrage.example",
+    )
+    size = {"width": 390, "height": 844}
+    with Visit(browser, bypass_csp=True, color_scheme=scheme, viewport=size) as visit:
         page = visit.page
-        page.goto(f"{place}#{'0' * 64}")  # a page without a survey speaks the reader's language
-        page.wait_for_selector("h1")
+        asked = ask_in_every_way()
+        _, bodies = show_page(
+            visit, place, questions=asked, texts=texts, epsilon=7.0, local_epsilon=7.9
+        )
+        page.wait_for_selector("form")
         assert page.get_attribute("html", "lang") == language
         assert page.get_attribute("html", "dir") == direction
-        assert send.split()[0] in page.evaluate(SAY)
+        assert page.inner_text("button[type=submit]") == send
+        assert page.inner_text("#welcome") == "Willkommen."
+        assert "amt@umfrage.example" in page.inner_text("#contact")
+        assert "gar nicht" in page.inner_text("fieldset[name=scale]")
+        assert "klar" in page.inner_text("fieldset[name=home]")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+        page.wait_for_selector("#odds")
+        page.click("button[type=submit]")
+        assert page.locator(".error", has_text=re.compile(".")).count() == 3
         assert find_barriers(page) == []
-
-
-SAY = 'import("/assets/strings.js").then(({ say }) => say("answer.send"))'
+        page.check("[name=pets_2]")
+        page.check("input[name=home][value=klar]")
+        page.fill(f"input[name={asked[-1].name}]", "1,5")
+        page.click("button[type=submit]")
+        assert page.evaluate("document.activeElement.id") == "consent"
+        page.check("#consent")
+        page.click("button[type=submit]")
+        page.wait_for_selector("#state[data-state=acknowledged]")
+        page.wait_for_selector("#sent")
+        assert find_barriers(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert len(bodies) == 1
+        visit.check()

@@ -376,9 +376,6 @@ FINE = {
     ],
     "a trusted shuffler, and a floor all the same": [set_at("promise.trust_the_shuffler", True)],
     "nothing that may be skipped": [set_at("questions.0.asked.skip", False)],
-}
-PLANNED = {
-    "two shufflers": [lambda content: content["shufflers"].append(content["shufflers"][0])],
     "another language": [set_at("texts.language", "pt-BR")],
     "another script": [set_at("texts.language", "sr-Latn")],
     "right to left": [set_at("texts.direction", "rtl")],
@@ -389,6 +386,14 @@ PLANNED = {
     "a unit": [set_at("questions.2.asked.unit", "minutes")],
     "a scale": [_scale],
     "several choices": [_several],
+}
+OTHERWISE = {
+    "a scale": [{"way": "4", "home": "ja", "minutes": 37.5}],
+    "several choices": [{"way": "bus", "home": "yes", "minutes": "no"}],
+}
+"""Answers to what is asked in another way."""
+PLANNED = {
+    "two shufflers": [lambda content: content["shufflers"].append(content["shufflers"][0])],
 }
 WRONG = {
     "a floor of 15": [set_at("promise.local_epsilon", "15")],
@@ -469,7 +474,7 @@ def write_formats():
                 "answers": each,
                 "plains": [p.hex() for p in encode_answers(collection, each, Listed(words))],
             }
-            for each in given
+            for each in OTHERWISE.get(what, given)
             if collection.questions[0].asked.skip or "way" in each
         ]
         accepted.append({"what": what, "document": raw.decode(), "words": words, "cases": cases})

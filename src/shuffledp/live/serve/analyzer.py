@@ -284,13 +284,21 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     questions = []
     for each in collection.questions:
         lower, upper = each.ends or (None, None)
-        known = spec(each.protocol.name)
-        shown = {"name": each.name, "text": each.text, "task": each.task}
+        known, part = spec(each.protocol.name), each.asked.part_of
+        shown = {
+            "name": each.name,
+            "text": each.text,
+            "task": each.task,
+            "part": None if part is None else part.text,
+            "unit": each.asked.unit,
+            "yes": each.labels[1] if each.task == "count" and each.labels else None,
+        }
         made = {"protocol": known.name, "title": known.title, "reference": known.reference}
         questions.append({**shown, "lower": lower, "upper": upper, **made})
     return {
         "id": collection.id.hex(),
         "title": collection.title,
+        "language": collection.texts.language,
         "one_operator": collection.development,
         "dummies": sum(each.noise.mean_total for each in collection.questions if each.noise),
         "questions": questions,

@@ -114,6 +114,7 @@ class Planner:
                     "name": each.name,
                     "text": each.text,
                     "task": each.task,
+                    "part": None if each.asked.part_of is None else each.asked.part_of.text,
                     "protocol": each.protocol.name,
                     "influence": _keep_finite(measure_influence(each)),
                     "people": people,

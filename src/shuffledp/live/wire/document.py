@@ -630,9 +630,6 @@ def _check_noise(found: Collection) -> None:
 
 def _refuse_planned(found: Collection) -> None:
     """Refuse what the format has room for, and nothing can honour yet."""
-    found.texts.refuse_planned()
-    for each in found.questions:
-        each.asked.refuse_planned(each.name)
     if found.pledge.noise is Noise.SERVERS:
         raise WireError("planned", "noise of the servers is more than this version can add")
 

@@ -1,7 +1,6 @@
 """What a participant reads: the language and texts of a survey, and how each question is asked.
 
-None of it changes what is sent. Format 2 of the document has room for more than every page and program can show yet:
-`refuse_planned` refuses the rest, so that no text is left out and no question is asked in another way than it says.
+None of it changes what is sent.
 """
 
 import re
@@ -94,15 +93,6 @@ class Asking:
             "part_of": None if part is None else {"name": part.name, "text": part.text},
         }
 
-    def refuse_planned(self, name: str) -> None:
-        """Refuse what no page or program shows yet."""
-        planned = {
-            "description": self.description is not None,
-            "unit": self.unit is not None,
-            f"kind {self.kind.value}": self.kind in (Kind.SCALE, Kind.SEVERAL),
-        }
-        _refuse([what for what, there in planned.items() if there], f"the question {name!r}")
-
 
 def read_asking(content: object, name: str, task: str, labels: Sequence[str] | None) -> Asking:
     """How a document asks a question, strictly; what it says must fit its task and its labels."""
@@ -193,17 +183,6 @@ class Texts:
             "contact": self.contact,
         }
 
-    def refuse_planned(self) -> None:
-        """Refuse what no page or program shows yet."""
-        planned = {
-            f"language {self.language!r}": self.language != "en",
-            f"direction {self.direction!r}": self.direction != "ltr",
-            "welcome": self.welcome is not None,
-            "consent": self.consent is not None,
-            "contact": self.contact is not None,
-        }
-        _refuse([what for what, there in planned.items() if there], "the document")
-
 
 def read_texts(found: Fields) -> Texts:
     """The texts of a document, strictly."""
@@ -225,10 +204,3 @@ def read_texts(found: Fields) -> Texts:
 
 def _bad(sentence: str) -> WireError:
     return WireError("document", sentence)
-
-
-def _refuse(planned: Sequence[str], where: str) -> None:
-    if planned:
-        raise WireError(
-            "planned", f"{where} has {', '.join(planned)}, which this version cannot show yet"
-        )

@@ -83,6 +83,7 @@ function makeChoices(question, own, name) {
   });
   return { nodes: [box], read: () => {
     const chosen = box.querySelector("input:checked");
+    if (!chosen && question.asked?.skip) return { answer: question.labels.at(-1) }; // a category like any other
     return chosen ? { answer: chosen.value } : { sentence: say(question.range ? "answer.wrong.group" : "answer.wrong.choose"), at: box.querySelector("input") };
   } };
 }

@@ -4,7 +4,7 @@ import { ask, Refusal } from "./ask.js";
 import { drawBars, drawRange, fitWidth, show } from "./chart.js";
 import { find, make, makeTable, tell } from "./dom.js";
 import { isShare, nameRow } from "./results.js";
-import { count, look, percentAbove, readNumber, say } from "./strings.js";
+import { count, current, look, percentAbove, readNumber, say } from "./strings.js";
 
 /** A field with its label and a place for what is wrong. @param {string} label @param {any} input */
 function field(label, input) {
@@ -57,7 +57,7 @@ function makeQuestion(given) {
   const adapt = () => Object.entries(parts).forEach(([name, part]) => part.classList.toggle("hidden", !NEEDS[task.value].includes(name)));
   task.addEventListener("change", adapt);
   const remove = make("button", { type: "button", class: "quiet", "aria-label": say("desk.removeNamed", { n: number }), onclick: () => { box.remove(); changed(); } }, say("desk.remove"));
-  box.append(field(say("desk.text"), text("words", given.text ?? "", 40)), field(say("desk.task"), task), ...Object.values(parts), remove);
+  box.append(field(say("desk.text"), text("words", given.text ?? "", 40)), field(say("desk.task"), task), field(say("desk.description"), text("description", given.description ?? "", 40)), ...Object.values(parts), remove);
   adapt();
   return box;
 }
@@ -82,14 +82,14 @@ function readForm(form) {
   const value = (/** @type {string} */ name) => /** @type {HTMLInputElement} */ (form.querySelector(`[name=${name}]`)).value.trim();
   const asked = [...form.querySelectorAll("fieldset.question")].map((each) => {
     const inner = (/** @type {string} */ kind) => /** @type {HTMLInputElement} */ (each.querySelector(`.${kind}`)).value.trim();
-    const kinds = ["task", "low", "high", "by", "lower", "upper", "unit", "alphabet", "longest"];
+    const kinds = ["task", "description", "low", "high", "by", "lower", "upper", "unit", "alphabet", "longest"];
     return { name: /** @type {HTMLElement} */ (each).dataset.name ?? "", text: inner("words"), ...Object.fromEntries(kinds.map((kind) => [kind, inner(kind)])),
       categories: splitLines(inner("categories")), optional: /** @type {HTMLInputElement} */ (each.querySelector(".optional")).checked };
   });
   return { ...Object.fromEntries(NAMES.map((name) => [name, value(name)])), questions: asked };
 }
 
-const NAMES = ["title", "people", "epsilon", "local_epsilon", "noise", "delta", "hours", "error"];
+const NAMES = ["language", "welcome", "consent", "contact", "title", "people", "epsilon", "local_epsilon", "noise", "delta", "hours", "error"];
 
 /** @param {HTMLElement} form @param {HTMLElement} at @param {string} sentence */
 function complain(form, at, sentence) {
@@ -107,6 +107,7 @@ function findFaults(form, filled) {
   const check = (/** @type {HTMLElement} */ at, /** @type {boolean} */ fine, /** @type {string} */ key, /** @type {Record<string, any>=} */ values) => fine || faults.push([at, say(`desk.wrong.${key}`, values)]);
   const people = number(filled.people), hours = number(filled.hours), error = number(filled.error), epsilon = number(filled.epsilon), delta = number(filled.delta), local = number(filled.local_epsilon);
   check(box("title"), filled.title !== "", "title");
+  check(box("language"), /^([a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?)?$/.test(filled.language), "language");
   [...form.querySelectorAll("fieldset.question")].forEach((each, place) => {
     const asked = filled.questions[place], at = (/** @type {string} */ kind) => /** @type {HTMLElement} */ (each.querySelector(`.${kind}`)), needs = NEEDS[asked.task];
     check(at("words"), asked.text !== "", "text");
@@ -145,15 +146,24 @@ function describeSurvey(filled) {
   const asked = {};
   for (const each of filled.questions) {
     const { name, text } = each, rather = each.optional ? [say("desk.rather")] : [];
+    const words = [say("answer.no"), say("answer.yes")], said = each.description ? { description: each.description } : {};
     if (each.task === "several") {
-      each.categories.forEach((/** @type {string} */ label, /** @type {number} */ place) => (asked[`${name}_${place + 1}`] = { task: "count", text: `${text}: ${label}` }));
+      each.categories.forEach((/** @type {string} */ label, /** @type {number} */ place) =>
+        (asked[`${name}_${place + 1}`] = { task: "count", text: label, asked: { ...said, kind: "several", part_of: { name, text }, answers: words } }));
       continue;
     }
-    const steps = ["1", "2", "3", "4", "5"].map((step, place) => (place === 0 && each.low ? `1 (${each.low})` : place === 4 && each.high ? `5 (${each.high})` : step));
-    asked[name] = { task: each.task === "scale" ? "histogram" : each.task, text };
-    if (each.task === "scale") asked[name].categories = [...steps, ...rather];
+    asked[name] = { task: each.task === "scale" ? "histogram" : each.task, text, asked: { ...said, ...(each.optional && NEEDS[each.task].includes("optional") ? { skip: true } : {}) } };
+    if (each.task === "count") asked[name].asked.answers = words;
+    if (each.task === "scale") {
+      asked[name].categories = ["1", "2", "3", "4", "5", ...rather];
+      Object.assign(asked[name].asked, { kind: "scale", ends: [each.low || "1", each.high || "5"] });
+    }
+    if (each.unit && ["mean", "quantiles"].includes(each.task)) asked[name].asked.unit = each.unit;
     if (each.task === "histogram") asked[name].categories = [...each.categories, ...rather];
-    if (["histogram", "count"].includes(each.task) && each.by && each.by !== name) asked[name].by = each.by;
+    if (["histogram", "count"].includes(each.task) && each.by && each.by !== name) {
+      asked[name].by = each.by;
+      asked[name].asked = said; // pairs are chosen among
+    }
     if (["mean", "quantiles"].includes(each.task)) Object.assign(asked[name], { lower: number(each.lower), upper: number(each.upper) });
     if (each.task === "words") Object.assign(asked[name], { alphabet: each.alphabet, max_length: Number(each.longest) });
     if (each.task === "quantiles") asked[name].at = ["0.25", "0.5", "0.75"];
@@ -161,7 +171,7 @@ function describeSurvey(filled) {
   const seconds = Math.max(1, Math.round(3600 * Number(number(filled.hours))));
   return {
     epsilon: number(filled.epsilon), delta: number(filled.delta), questions: asked, ...(filled.error ? { error: String(Number(number(filled.error)) / 100) } : {}),
-    collection: { title: filled.title, people: Number(number(filled.people)), ...describeNoise(filled.noise, number(filled.local_epsilon)), seconds, grace: Math.min(600, seconds) },
+    collection: { title: filled.title, language: filled.language || current(), ...Object.fromEntries(["welcome", "consent", "contact"].flatMap((kind) => (filled[kind] ? [[kind, filled[kind]]] : []))), people: Number(number(filled.people)), ...describeNoise(filled.noise, number(filled.local_epsilon)), seconds, grace: Math.min(600, seconds) },
   };
 }
 
@@ -230,7 +240,7 @@ function showPreview(found) {
     ...found.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`, rows = each.estimate.map((/** @type {any} */ row) => nameRow(each, row));
       const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(rows, title, width, isShare(each.task) ? each.people : null);
-      return [make("p", { dir: "auto" }, make("strong", {}, each.text)), chart,
+      return [make("p", { dir: "auto" }, make("strong", {}, each.part ? `${each.part}: ${each.text}` : each.text)), chart,
         ...(each.found ? [make("p", { class: "found" }, say("desk.foundWords", { people: each.people, n: each.found }))] : [])];
     }),
     make("p", { class: "soft" }, say("desk.madeUp")),
@@ -254,6 +264,8 @@ export function makePlanner(alone, refresh) {
       make("details", {}, make("summary", {}, say("desk.promiseDetails")), slider("epsilon", 0.05, 8, number("epsilon")), slider("local_epsilon", 0.2, 8, number("local_epsilon")),
         field(say("desk.fields.noise"), make("select", { name: "noise" }, ...Object.entries(look("desk.noises")).map(([value, label]) => make("option", { value, selected: value === given.noise }, label)))),
         input("hours", given.hours, 6), input("error", given.error, 6), input("delta", given.delta, 10)),
+      make("details", {}, make("summary", {}, say("desk.texts")), field(say("desk.fields.language"), make("input", { type: "text", name: "language", value: given.language ?? current(), size: 6 })),
+        ...["welcome", "consent", "contact"].map((name) => input(name, given[name] ?? "", 40))),
       ...(alone ? [] : [make("p", { class: "controls" }, make("button", { type: "button", class: "quiet", id: "see", onclick: () => open(`/preview/${draft}`, "_blank", "noopener") }, say("desk.seePage")), " ",
         make("button", { type: "button", class: "quiet", id: "save", onclick: save }, say("desk.save")), " ", make("button", { type: "submit", id: "make" }, say("desk.make"))), status]));
     offerCrossing(form);

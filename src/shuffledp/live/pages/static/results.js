@@ -55,7 +55,7 @@ function showMethods(collection, last) {
 
 /** The row with a label in words. @param {any} question @param {any} row */
 export function nameRow(question, row) {
-  if (question.task === "count") return { ...row, label: question.yes ?? say("answer.yes") };
+  if (question.task === "count") return { ...row, label: question.yes && question.yes !== "yes" ? question.yes : say("answer.yes") };
   if (question.task !== "quantiles") return row;
   const at = Number(row.label);
   return { ...row, label: at === 0.5 ? say("result.half") : say("result.quantile", { percent: count(Number((100 * at).toPrecision(4))) }) };
@@ -81,7 +81,7 @@ export function splitPairs(labels) {
 function showQuestion(question, results) {
   const answers = results.map((each) => each.questions[question.name]);
   const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question, row)), of = last.of ?? last.people;
-  const section = make("section", { class: "question" }, make("h2", { dir: "auto" }, question.text),
+  const section = make("section", { class: "question" }, make("h2", { dir: "auto" }, question.part ? `${question.part}: ${question.text}` : question.text),
     make("p", { class: "soft" }, say("result.people", { n: last.people, round: results[results.length - 1].window + 1 })
       + (of > last.people ? ` ${say("result.sample", { n: of })}` : "")));
   if (last.found) section.append(make("p", {}, say("result.found", { n: last.found.found_95 })));
