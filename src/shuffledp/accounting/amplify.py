@@ -92,7 +92,7 @@ class ShuffledProfile(Batch):
         return min(bound.curve.delta(epsilon) for bound in self.bounds)
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """The same at each of these, in less time.
+        """Return the same at each of these, in less time.
 
         >>> profile(epsilon0=1.0, n=10_000, honest=1).deltas(np.array([0.02, 0.04])).round(6)
         array([3.05e-04, 3.00e-06])
@@ -105,7 +105,7 @@ class ShuffledProfile(Batch):
         return self.best(delta).epsilon
 
     def best(self, delta: float) -> Guarantee:
-        """The smallest epsilon at delta, and which bound gives it."""
+        """Return the smallest epsilon at delta, and which bound gives it."""
         wanted = _valid_delta(delta)
         if wanted <= self.delta0 == 0:
             return self._guarantee(self.epsilon0, 0.0, PURE)
@@ -192,7 +192,7 @@ def profile(
     honest: float = HONEST,
     bound: str | None = None,
 ) -> ShuffledProfile:
-    """The privacy curve of n shuffled messages, one per user, from the same local randomizer.
+    """Return the privacy curve of n shuffled messages, one per user, from the same local randomizer.
 
     Give `epsilon0` alone when nothing else is known of the randomizer (and `total_variation`, if a
     bound on the total variation distance between its laws is known), or the `randomizer` itself,
@@ -243,7 +243,7 @@ def profile(
 def _bound_check_in(
     epsilon0: float, n: int, check_in: float, randomizer: Local | None
 ) -> list[Bound]:
-    """What holds if everybody takes part with probability `check_in` only, by a secret coin of her own."""
+    """Return what holds if everybody takes part with probability `check_in` only, by a secret coin of her own."""
 
     def bound(name: str, proof: str, blankets: tuple[Blanket, ...]) -> Bound:
         thinned = tuple(thin(each, check_in) for each in blankets)
@@ -274,7 +274,7 @@ def _check_alone(name: str, value: object, given: Mapping[str, object]) -> None:
 
 
 def _generic_bounds(epsilon0: float, n: int, total_variation: float | None) -> list[Bound]:
-    """What holds for every epsilon0-local randomizer."""
+    """Return what holds for every epsilon0-local randomizer."""
     older, newer = clones_2021(epsilon0=epsilon0, n=n), clones_2023(epsilon0=epsilon0, n=n)
     found = [
         Bound(name=OLDER, proof=_CLONES_2021, curve=older),
@@ -300,7 +300,7 @@ def amplify(
     honest: float = HONEST,
     bound: str | None = None,
 ) -> Guarantee:
-    """The best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
+    """Return the best (epsilon, delta) guarantee of n shuffled messages, with its theorem.
 
     >>> print(amplify(epsilon0=1.0, n=10_000, delta=1e-6, honest=1))
     epsilon = 0.0432085, delta = 1e-06: shuffle model, replace-one neighbours, 10,000 honest users; by stronger clones, the pair of Feldman, McMillan, Talwar 2023 (convex-order proof), evaluated numerically
@@ -333,7 +333,7 @@ def amplify_lower(
     randomizer: Local | None = None,
     honest: float = HONEST,
 ) -> float:
-    """An epsilon that no analysis can beat at this delta: the loss on explicit data sets.
+    """Return an epsilon that no analysis can beat at this delta: the loss on explicit data sets.
 
     For a bare `epsilon0` it is the worst over randomizers, so no theorem about all of them can give
     less; for a `randomizer` it is about that one.
@@ -372,7 +372,7 @@ def calibrate(
     randomizer: Callable[[float], Local] | None = None,
     honest: float = HONEST,
 ) -> float:
-    """The largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
+    """Return the largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
 
     `randomizer` makes the randomizer from its epsilon0, e.g. `lambda e: KRR(k=16, epsilon0=e)`;
     without one the answer holds for every local randomizer, or every (epsilon0, delta0)-local one. The returned value
@@ -402,7 +402,7 @@ def calibrate(
 
 @lru_cache(maxsize=1024)
 def _generic_epsilon0(n: int, epsilon: float, delta: float, delta0: float) -> float:
-    """The largest epsilon0 that is safe for every local randomizer."""
+    """Return the largest epsilon0 that is safe for every local randomizer."""
 
     def spare(epsilon0: float) -> float:
         pure = clones_2023(epsilon0=epsilon0, n=n)
@@ -433,7 +433,7 @@ def _move_inside(epsilon: float) -> float:
 
 
 def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float = HONEST) -> int:
-    """The smallest number of users for which shuffling any epsilon0-local randomizer is
+    """Return the smallest number of users for which shuffling any epsilon0-local randomizer is
     (epsilon, delta)-private.
 
     >>> smallest_n(epsilon0=1.0, epsilon=0.1, delta=1e-6, honest=1)
@@ -466,7 +466,7 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
 
 def _own_bounds(randomizer: Local, n: int) -> list[Bound]:
-    """The bounds from the randomizer's own law."""
+    """Return the bounds from the randomizer's own law."""
     found = []
     blankets = _blankets(randomizer)
     if blankets:
@@ -501,12 +501,12 @@ def _blankets(randomizer: Local) -> tuple[Blanket, ...]:
 
 
 def find_flip(randomizer: Local) -> Fraction | None:
-    """The probability of a lie, if the randomizer states that it flips a bit."""
+    """Return the probability of a lie, if the randomizer states that it flips a bit."""
     return next((each.flip for each in _blankets(randomizer)), None)
 
 
 def _flip(randomizer: Randomizer, blankets: tuple[Blanket, ...]) -> Fraction | None:
-    """The flip probability, if this is binary randomized response."""
+    """Return the flip probability, if this is binary randomized response."""
     if blankets and blankets[0].flip is not None:
         return blankets[0].flip
     if randomizer.domain.size != 2:
@@ -523,7 +523,7 @@ def _flip(randomizer: Randomizer, blankets: tuple[Blanket, ...]) -> Fraction | N
 
 
 def find_epsilon0(epsilon0: float | None, randomizer: Local | None) -> float:
-    """The local epsilon that was given, or that of the randomizer."""
+    """Return the local epsilon that was given, or that of the randomizer."""
     if (epsilon0 is None) == (randomizer is None):
         raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
     if randomizer is not None:

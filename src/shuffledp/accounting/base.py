@@ -86,7 +86,7 @@ def guess_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The delta of a mu-Gaussian pair; about, from epsilon = 700 on.
+    """Return the delta of a mu-Gaussian pair; about, from epsilon = 700 on.
 
     >>> round(gaussian_delta(1.0, 1.0), 4)
     0.1269
@@ -152,7 +152,7 @@ def find_epsilon(
 def find_epsilon_at_once(
     deltas_at: Callable[[Floats], Floats], delta: float, *, epsilon0: float, guess: float
 ) -> float:
-    """The same for a curve that finds several deltas in little more time than one: a few rounds of some points.
+    """Return the same for a curve that finds several deltas in little more time than one: a few rounds of some points.
 
     >>> from functools import partial
     >>> find = partial(find_epsilon_at_once, lambda epsilons: np.exp(-epsilons) / 2, epsilon0=9.0)
@@ -184,7 +184,7 @@ def find_epsilon_at_once(
 
 
 def _look_between(low: float, high: float, tried: Floats, excess: Floats, floor: float) -> Floats:
-    """Where to look next for the root of a falling function: near where others say, and in the middle."""
+    """Return where to look next for the root of a falling function: near where others say, and in the middle."""
     place = int(np.searchsorted(tried, low))
     if low == 0:  # nothing else is known to be too small
         return np.append(np.geomspace(max(floor, 1e-3 * high), high, 5)[:-1], 0.8 * high)

@@ -113,7 +113,7 @@ class FlipPoint:
         return np.asarray(logs)
 
     def _tilt(self, ones: Floats, zeros: Floats) -> tuple[Binomials, Binomials]:
-        """The narrower and the wider of the two tilted binomials, for each data set."""
+        """Return the narrower and the wider of the two tilted binomials, for each data set."""
         f, t = self.flip, 1 + self.x
         odds1, odds0 = (1 - f) / f * t, f / (1 - f) * t
         swap = ones * odds1 / (1 + odds1) ** 2 > zeros * odds0 / (1 + odds0) ** 2
@@ -162,7 +162,7 @@ def find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Float
 
 
 def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floats:
-    """The same with the tables of the middle point, or of others if that is far away.
+    """Return the same with the tables of the middle point, or of others if that is far away.
 
     With g tilted by t, whatever t' = 1 + x' of a point is, delta is A M t^-k [g(k) - x' / t T(k + 1)] for a mode k of
     the law tilted by t', where T(m) = sum_(c >= m) t^(m - c) g(c): g and T serve all points.
@@ -251,12 +251,12 @@ class BinaryResponse(Batch):
             )
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound over all data sets and both directions."""
+        """Return an upper bound over all data sets and both directions."""
         found = _find_worst(self, epsilon)
         return 0.0 if found is None else _as_delta(found[2])
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """The same for many epsilons at once: all share the cells and most of the work.
+        """Return the same for many epsilons at once: all share the cells and most of the work.
 
         >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))
         >>> shuffled.deltas(np.array([0.05, 0.1])).round(6)
@@ -274,7 +274,7 @@ class BinaryResponse(Batch):
         return np.array([found[epsilon] for epsilon in epsilons.tolist()])
 
     def _find_largest(self, points: Sequence[FlipPoint]) -> list[float]:
-        """The logarithm of each point's bound over all data sets."""
+        """Return the logarithm of each point's bound over all data sets."""
         if self.n <= _EXACT:
             cells = _every(self.n)
         else:
@@ -305,7 +305,7 @@ class BinaryResponse(Batch):
         )
 
     def delta_lower(self, epsilon: float) -> float:
-        """A lower bound: the delta of the worst data set that was found, rounded down."""
+        """Return a lower bound: the delta of the worst data set that was found, rounded down."""
         point = FlipPoint.below(self.flip, epsilon)
         if point is None:
             return 0.0
@@ -313,7 +313,7 @@ class BinaryResponse(Batch):
         return math.exp(_find_truth([point], lo, hi, upper[None, :])[0]) * (1 - 16 * UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
-        """The larger direction for one data set: `ones` of the others hold 1, `zeros` hold 0.
+        """Return the larger direction for one data set: `ones` of the others hold 1, `zeros` hold 0.
 
         >>> rr = BinaryResponse(n=100, flip=Fraction(1, 10))
         >>> f"{rr.delta_at(0, 99, 0.5):.6e}"
@@ -452,7 +452,7 @@ def _place_cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Float
 def _refine(
     points: Sequence[FlipPoint], lo: Floats, hi: Floats, budget: int
 ) -> tuple[Floats, Floats, Floats]:
-    """The same range in finer cells, and the logarithms of each cell's upper bounds: [points, cells]."""
+    """Return the same range in finer cells, and the logarithms of each cell's upper bounds: [points, cells]."""
     others = hi.max()
     upper = find_logs(points, lo, others - hi)
     while len(lo) < budget and np.any(hi > lo):

@@ -97,7 +97,7 @@ class Blanket:
                 raise ParameterError(name, total, "must be a law: the atoms sum to 1")
 
     def swap(self) -> "Blanket":
-        """The other direction: b against a."""
+        """Return the other direction: b against a."""
         return Blanket(
             mass=self.mass,
             first=self.second,
@@ -106,11 +106,11 @@ class Blanket:
         )
 
     def delta(self, epsilon: float, n: int) -> float:
-        """An upper bound of the divergence of a against b, n users."""
+        """Return an upper bound of the divergence of a against b, n users."""
         return float(self.deltas(np.array([epsilon]), n)[0])
 
     def deltas(self, epsilons: Floats, n: int) -> Floats:
-        """The same at each of these, in little more time than one.
+        """Return the same at each of these, in little more time than one.
 
         >>> generic_blanket(epsilon0=1.0).deltas(np.array([0.02, 0.04]), 10_000).round(6)
         array([3.05e-04, 3.00e-06])
@@ -126,7 +126,7 @@ class Blanket:
         return np.minimum(found, 1.0)
 
     def gains(self, epsilon: Floats | float) -> Floats:
-        """The values of G; a row of them for each of many epsilons."""
+        """Return the values of G; a row of them for each of many epsilons."""
         first, second = np.array(self.first), np.array(self.second)
         gains: Floats = (first - second) - np.expm1(epsilon)[..., None] * second
         return gains
@@ -162,11 +162,11 @@ class BlanketProfile(Batch):
         positive("epsilon0", self.epsilon0)
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound at epsilon."""
+        """Return an upper bound at epsilon."""
         return float(self.deltas(np.array([epsilon]))[0])
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """The same at each of these, in little more time than one."""
+        """Return the same at each of these, in little more time than one."""
         found, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
         if some.any():
             each = [blanket.deltas(epsilons[some], self.n) for blanket in self.blankets]
@@ -174,7 +174,7 @@ class BlanketProfile(Batch):
         return found
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
+        """Return the smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         guess = _guess(self.blankets, self.n, delta)
         return find_epsilon_at_once(self.deltas, delta, epsilon0=self.epsilon0, guess=guess)
 
@@ -206,13 +206,13 @@ class LeadingBlanket:
 
     @staticmethod
     def fits(blankets: tuple[Blanket, ...]) -> bool:
-        """Whether these are several blankets that cover everything with the same masses."""
+        """Return whether these are several blankets that cover everything with the same masses."""
         return len(blankets) > 1 and all(
             each.mass == blankets[0].mass and not each.bare for each in blankets
         )
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound at epsilon."""
+        """Return an upper bound at epsilon."""
         if epsilon >= self.epsilon0:
             return 0.0
         lead = self.blankets[0]
@@ -223,7 +223,7 @@ class LeadingBlanket:
         return min(1.0, found * (1 + _NEARLY) + _round_excess(lead, epsilon))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
+        """Return the smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         guess = _guess(self.blankets[:1], self.n, delta)
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
@@ -257,7 +257,7 @@ def _round_excess(lead: Blanket, epsilon: float) -> float:
 
 
 def generic_blanket(*, epsilon0: float, total_variation: float | None = None) -> Blanket:
-    """A blanket that dominates every epsilon0-local randomizer.
+    """Return a blanket that dominates every epsilon0-local randomizer.
 
     With p = e^epsilon0 and total variation alpha (p - 1) between the target's two laws, G is p - E or
     1 - p E with probability alpha each, and p (1 - E) with probability (1 - alpha (p + 1)) / p. Without
@@ -285,7 +285,7 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
 def two_level_blanket(
     *, ratio: Fraction, one: Fraction, both: Fraction = _NOTHING, neither: Fraction = _NOTHING
 ) -> Blanket:
-    """The blanket of a randomizer whose law has two levels, low and ratio * low.
+    """Return the blanket of a randomizer whose law has two levels, low and ratio * low.
 
     `one` is the low-level mass of the outputs that are likely for the first input only (and, by
     symmetry, for the second only), `both` of those likely for both, `neither` of the rest. With
@@ -305,7 +305,7 @@ def two_level_blanket(
 
 
 def bit_blanket(flip: Fraction) -> Blanket:
-    """The blanket of a randomizer that rounds its input to a bit, perhaps at random, and flips it.
+    """Return the blanket of a randomizer that rounds its input to a bit, perhaps at random, and flips it.
 
     >>> bit_blanket(Fraction(1, 4)).gamma
     0.5
@@ -314,7 +314,7 @@ def bit_blanket(flip: Fraction) -> Blanket:
 
 
 def mix(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
-    """The blanket of a randomizer that runs one of two others, by a coin that everybody may see.
+    """Return the blanket of a randomizer that runs one of two others, by a coin that everybody may see.
 
     >>> half = mix(generic_blanket(epsilon0=1.0), generic_blanket(epsilon0=2.0), Fraction(1, 2))
     >>> len(half.mass)
@@ -330,7 +330,7 @@ def mix(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
 
 
 def thin(blanket: Blanket, share: float) -> Blanket:
-    """The blanket of a randomizer that is run with probability `share` and sends an empty message otherwise.
+    """Return the blanket of a randomizer that is run with probability `share` and sends an empty message otherwise.
 
     >>> round(thin(generic_blanket(epsilon0=1.0), 0.1).gamma, 4)
     0.9538
@@ -354,7 +354,7 @@ class Blanketed(Randomizer, Protocol):
 
 
 def law_blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
-    """The blankets of every ordered pair of inputs, from the declared law.
+    """Return the blankets of every ordered pair of inputs, from the declared law.
 
     >>> from shuffledp import protocols
     >>> len(law_blankets(protocols.krr.KRR(k=3, epsilon0=1.0)))
@@ -415,7 +415,7 @@ class DataSets:
 
 
 def _bound_by_normal(masses: Floats, gains: Floats, n: int) -> float:
-    """The lower bound by a normal law, or 0, where its numbers leave the floats."""
+    """Return the lower bound by a normal law, or 0, where its numbers leave the floats."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             found = mean_positive_part_lower(masses, gains, n)

@@ -102,11 +102,11 @@ class Clones(Batch):
             )
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of the divergence at epsilon."""
+        """Return an upper bound of the divergence at epsilon."""
         return float(self.deltas(np.array([epsilon]))[0])
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """The same at each of these, in little more time than one.
+        """Return the same at each of these, in little more time than one.
 
         >>> clones_2023(epsilon0=1.0, n=10_000).deltas(np.array([0.02, 0.04])).round(6)
         array([3.05e-04, 3.00e-06])
@@ -118,7 +118,7 @@ class Clones(Batch):
         return found
 
     def delta_lower(self, epsilon: float) -> float:
-        """A lower bound of the same divergence: `delta` minus it is the price of noise, cells and rounding."""
+        """Return a lower bound of the same divergence: `delta` minus it is the price of noise, cells and rounding."""
         if epsilon >= self.epsilon0:
             return 0.0
         cells = self._cells(epsilon)
@@ -127,7 +127,7 @@ class Clones(Batch):
         return float(_sum_by_parts(inner, cells.below, -1))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
+        """Return the smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
         guess = _guess(self.epsilon0, self.n * self.rho, delta)
         return find_epsilon_at_once(self.deltas, delta, epsilon0=self.epsilon0, guess=guess)
 
@@ -138,7 +138,7 @@ class Clones(Batch):
         return self.n <= _TABLE or mean + 12 * math.sqrt(mean) + 40 <= _TABLE
 
     def _list_clones(self, epsilons: Floats) -> Floats:
-        """The sum over C.
+        """Return the sum over C.
 
         Any k gives at most D_C. If rounding moves k by one, a term (p - 1) (E + 1) / (p + 1) y / (C + 1 - k)
         is lost, y <= 16 units of (C + 1) share: at most 32 units of (p - E) / (p + 1). With what else is rounded
@@ -162,7 +162,7 @@ class Clones(Batch):
         return gain / (1 + math.exp(-self.epsilon0)), share, np.expm1(epsilon)
 
     def _sum_gains(self, epsilons: Floats) -> Floats:
-        """The sum over everybody's gain, each raised by more than it is rounded.
+        """Return the sum over everybody's gain, each raised by more than it is rounded.
 
         In units: 2 / rho / (p + 1) is 11 off, expm1 8 and as many as its argument, which is one unit off, is large.
         """
@@ -194,7 +194,7 @@ class Clones(Batch):
 
 
 def clones_2021(*, epsilon0: float, n: int) -> Clones:
-    """The pair of Feldman, McMillan, Talwar 2021: every other user is a clone w.p. e^-epsilon0.
+    """Return the pair of Feldman, McMillan, Talwar 2021: every other user is a clone w.p. e^-epsilon0.
 
     >>> round(clones_2021(epsilon0=1.0, n=1_000).epsilon(1e-6), 4)
     0.1824
@@ -204,7 +204,7 @@ def clones_2021(*, epsilon0: float, n: int) -> Clones:
 
 
 def clones_2023(*, epsilon0: float, n: int) -> Clones:
-    """The stronger pair: every other user is a clone with probability 2 / (e^epsilon0 + 1).
+    """Return the stronger pair: every other user is a clone with probability 2 / (e^epsilon0 + 1).
 
     >>> round(clones_2023(epsilon0=1.0, n=1_000).epsilon(1e-6), 4)
     0.1487
@@ -338,7 +338,7 @@ class ApproximateClones:
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _slope(self, people: int, epsilon: float) -> float:
-        """The least h(s), s <= epsilon, of the theorem for these people."""
+        """Return the least h(s), s <= epsilon, of the theorem for these people."""
         here = self._h(people, epsilon)
         if not self.delta0 or self._h(people, epsilon * (1 - _NEAR)) >= here:
             return here  # it still falls: a pure curve does so all the way
@@ -364,7 +364,7 @@ class ApproximateClones:
 
 @lru_cache(maxsize=256)
 def _find_turn(curve: ApproximateClones, people: int) -> tuple[float, float]:
-    """The minimum of h and where it is, by golden-section search."""
+    """Return the minimum of h and where it is, by golden-section search."""
     low, high = 0.0, curve.epsilon0
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = curve._h(people, left), curve._h(people, right)

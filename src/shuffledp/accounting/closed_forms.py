@@ -54,7 +54,7 @@ def feldman_2021(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def feldman_2021_script(*, epsilon0: float, n: int, delta: float) -> float:
-    """The closed form as the script that accompanies the 2021 paper prints it.
+    """Return the closed form as the script that accompanies the 2021 paper prints it.
 
     ln(1 + (1 - 1/p) / (1 + e^(-epsilon0 - t)) (A + B)) with A = 8 sqrt(p ln(4/delta) / n), B = 8p/n and
     t = ln(1 + A + B), for epsilon0 <= ln(n / (16 ln(4/delta))). Since t > 0 it is always larger than
@@ -163,7 +163,7 @@ def cheu_2019(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def balle_2019_hoeffding(*, epsilon0: float, n: int, delta: float) -> float:
-    """The privacy blanket of any epsilon0-local randomizer, by Hoeffding's inequality.
+    """Return the privacy blanket of any epsilon0-local randomizer, by Hoeffding's inequality.
 
     Let w = min over x of R_x, gamma = sum w >= 1/p, and W = gamma (a - E b)/w for a message from the
     blanket w/gamma. With M ~ Bin(n, gamma) such messages the divergence is at most
@@ -184,7 +184,7 @@ def balle_2019_hoeffding(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def balle_2019_bennett(*, epsilon0: float, n: int, delta: float) -> float:
-    """The same blanket by Bennett's inequality, which uses the second moment V of W.
+    """Return the same blanket by Bennett's inequality, which uses the second moment V of W.
 
     In the notation of `balle_2019_hoeffding`, W <= T = p - E. With phi(u) = (1+u) ln(1+u) - u and
     u = c T / V, Bennett's inequality and phi's tangent at u, integrated over t > 0, give
@@ -235,7 +235,7 @@ def _log_bennett(epsilon0: float, epsilon: float, n: int) -> float:
 
 
 def _second_moment(excess: float, c: float) -> float:
-    """The smaller bound of V, with excess = p - 1 and c = E - 1, written without cancellation."""
+    """Return the smaller bound of V, with excess = p - 1 and c = E - 1, written without cancellation."""
     squares = 1 + (1 + c) ** 2
     s, r = squares * excess + 2 * c * c, squares * excess + c * c
     return min((1 + c) * excess**2 + c * c, s * s / (4 * r))
@@ -295,7 +295,7 @@ class Formula(Protocol):
     """The type of every closed form."""
 
     def __call__(self, *, epsilon0: float, n: int, delta: float) -> float:
-        """An epsilon, or `UnsupportedError` outside the theorem's condition."""
+        """Return an epsilon, or `UnsupportedError` outside the theorem's condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

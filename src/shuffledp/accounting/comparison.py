@@ -86,7 +86,7 @@ class BoundComparison:
     def trace(
         self, deltas: Sequence[float]
     ) -> tuple[dict[str, Callable[[float], float] | list[tuple[float, float]]], set[str]]:
-        """The curves of all bounds that apply, and the names of those that are not guarantees.
+        """Return the curves of all bounds that apply, and the names of those that are not guarantees.
 
         A curve is delta(epsilon), or points (epsilon, delta) at these deltas where a formula goes the other way.
         """
@@ -138,7 +138,7 @@ class BoundComparison:
         return replace(line, epsilon=best.epsilon, reference=best.proof)
 
     def _find_lower(self, delta: float) -> float | None:
-        """What no analysis can beat, where we know it."""
+        """Return what no analysis can beat, where we know it."""
         try:
             return amplify_lower(**self._law, delta=delta) if delta > 0 else None
         except UnsupportedError:

@@ -64,7 +64,7 @@ _LEAST_END, _FIRST_END, _LAST_END, _WIDER = (
 
 
 def compose(rounds: Sequence[Profile], *, delta: float) -> float:
-    """The epsilon, at this delta, of all rounds together. Rounds may differ.
+    """Return the epsilon, at this delta, of all rounds together. Rounds may differ.
 
     It is never above the sum of their epsilons at equal shares of delta.
 
@@ -116,7 +116,7 @@ def compose_delta(
 def compose_curve(
     rounds: Sequence[Profile], *, near: float, points: int = _POINTS
 ) -> Callable[[float], float]:
-    """The same as a function of epsilon, which is faster for several of them.
+    """Return the same as a function of epsilon, which is faster for several of them.
 
     >>> from shuffledp.accounting.amplify import profile
     >>> delta_at = compose_curve([profile(epsilon0=1.0, n=10_000)] * 2, near=1e-6)
@@ -149,7 +149,7 @@ def _check_rounds(rounds: Sequence[Profile]) -> None:
 def _sum_up(
     rounds: tuple[Profile, ...], wanted: float, points: int
 ) -> "tuple[float, _Total | None]":
-    """What the total variation distances add up to, and the sum of the losses (None: nothing)."""
+    """Return what the total variation distances add up to, and the sum of the losses (None: nothing)."""
     different = Counter(rounds)
     distances = {curve: float(find_deltas(curve, np.zeros(1))[0]) for curve in different}
     apart = math.fsum(times * distances[curve] for curve, times in different.items())
@@ -176,7 +176,7 @@ def _find_end(curve: Profile, delta: float, distance: float) -> float:
 
 
 def _search_end(curve: Profile, delta: float) -> float:
-    """The same for curves of any shape."""
+    """Return the same for curves of any shape."""
     high = _FIRST_END
     while high > _LEAST_END and curve.delta(high / _WIDER) <= delta:
         high /= _WIDER
@@ -217,7 +217,7 @@ class _Loss:
 
 
 def _find_loss(curve: Profile, step: float, end: float) -> _Loss:
-    """The loss whose curve is the convex hull of points of this one.
+    """Return the loss whose curve is the convex hull of points of this one.
 
     A curve that bounds both directions is its own mirror image, and so is its hull: the mass at -j is e^(-j step) times
     that at j, and at 0 it is 1 - H(1) + 2 times the slope behind. So only x >= 1 is looked at, where all heights and
@@ -242,7 +242,7 @@ def _find_loss(curve: Profile, step: float, end: float) -> _Loss:
 
 
 def _take_hull(x: Sequence[float], heights: Sequence[float]) -> list[int]:
-    """The indices of the lower convex hull; the first and the last point belong to it."""
+    """Return the indices of the lower convex hull; the first and the last point belong to it."""
     kept: list[int] = []
     for i, height in enumerate(heights):
         while len(kept) >= 2:
@@ -329,7 +329,7 @@ class _Total:
         )
 
     def tilt_for(self, near: float) -> "_Total":
-        """The same sum, tilted for another delta."""
+        """Return the same sum, tilted for another delta."""
         return _Total.tilt(self.losses, self.times, self.step, near)
 
     def deltas(self, epsilons: Floats) -> Floats:
@@ -419,7 +419,7 @@ def _choose_rate(losses: Sequence[_Loss], times: Sequence[int], step: float, nea
 
 
 def _choose_places(laws: Sequence[Floats], times: Sequence[int], length: int) -> Counts:
-    """The frequencies at which the characteristic function of the sum may be more than e^-60; 0 is among them.
+    """Return the frequencies at which the characteristic function of the sum may be more than e^-60; 0 is among them.
 
     The size of a characteristic function changes by at most the standard deviation times the change of the frequency:
     one value in the middle of a block bounds all of them.
@@ -480,7 +480,7 @@ def _steps(curve: Profile) -> tuple[Floats, Floats]:
 
 
 def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
-    """The epsilon of all rounds together by Renyi divergences: looser than `compose`, independent.
+    """Return the epsilon of all rounds together by Renyi divergences: looser than `compose`, independent.
 
     The conversion is that of Canonne, Kamath, Steinke 2020 ("The discrete Gaussian for differential
     privacy", Proposition 12).

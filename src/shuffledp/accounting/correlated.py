@@ -153,7 +153,7 @@ class NegativeBinomialFlood:
         return float(_DIGITS.power(rest, Decimal(self.r)))
 
     def _find_first(self, mode: int) -> int:
-        """The first k up to the mode whose mass is at least e^-640; masses rise until there."""
+        """Return the first k up to the mode whose mass is at least e^-640; masses rise until there."""
         if self.r * math.log1p(-self.p) >= _VISIBLE:
             return 0
         low, high = 0, mode
@@ -218,7 +218,7 @@ def _lose(flood: NegativeBinomialFlood, star: float, epsilon: float) -> float:
 def _sum_terms(
     flood: NegativeBinomialFlood, star: float, beyond: int, epsilon: float
 ) -> tuple[float, bool]:
-    """The bound, and whether it needs no longer window."""
+    """Return the bound, and whether it needs no longer window."""
     epsilon, decay = min(epsilon, _LARGEST_EPSILON), math.exp(-2 * star)
     window, H = _open(flood, beyond, decay)
     # p^(2i) is a product of up to len(H) rounded factors, each off by its exponent's rounding.
@@ -364,7 +364,7 @@ def _larger(noise: CorrelatedNoise | ThinnedNoise, epsilon: float) -> float:
 def add_shares(
     *, epsilon_star: float, share: float, flood: NegativeBinomialFlood
 ) -> CorrelatedNoise | ThinnedNoise:
-    """What shares of Geom(p) that add up to NB(share, p) leave; more than the whole is post-processing.
+    """Return what shares of Geom(p) that add up to NB(share, p) leave; more than the whole is post-processing.
 
     >>> flood = NegativeBinomialFlood(r=16.0, p=0.95)
     >>> add_shares(epsilon_star=0.9, share=1.2, flood=flood).pure
@@ -415,7 +415,7 @@ def _invert(delta_of: Callable[[float], float], delta: float, *, guess: float) -
 
 
 def published_flood(*, epsilon: float, gap: float, delta: float) -> NegativeBinomialFlood:
-    """The published constants, r = 3 (1 + ln(1/delta)), p = e^(-0.2 g epsilon), epsilon_star = (1 - g) epsilon.
+    """Return the published constants, r = 3 (1 + ln(1/delta)), p = e^(-0.2 g epsilon), epsilon_star = (1 - g) epsilon.
 
     >>> round(published_flood(epsilon=1.0, gap=0.1, delta=1e-6).mean)
     2200
@@ -428,7 +428,7 @@ def published_flood(*, epsilon: float, gap: float, delta: float) -> NegativeBino
 
 @lru_cache(maxsize=256)
 def flood_level(*, epsilon: float, epsilon_star: float, delta: float) -> NegativeBinomialFlood:
-    """The negative binomial flood of nearly the smallest mean with (epsilon, delta).
+    """Return the negative binomial flood of nearly the smallest mean with (epsilon, delta).
 
     >>> flood = flood_level(epsilon=1.0, epsilon_star=0.9, delta=1e-6)
     >>> round(flood.mean)
@@ -537,7 +537,7 @@ class CorrelatedDevice(NoisyDevice, Protocol):
         """At least the distance between the sampled and the ideal noise of the bins concerned."""
 
     def noise_law(self) -> VectorLaw:
-        """The exact law of one user's noise."""
+        """Return the exact law of one user's noise."""
 
 
 def bound_delta(
@@ -565,7 +565,7 @@ def open_curve(
     honest: int,
     curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
 ) -> tuple[Profile, float] | None:
-    """The curve for ideal noise, and the distance to the sampled noise; None for a tape of a few bits.
+    """Return the curve for ideal noise, and the distance to the sampled noise; None for a tape of a few bits.
 
     Less flood is less privacy, so a shorter number serves for it, and other bins have the same curve.
     """
@@ -591,13 +591,13 @@ def _below(x: Fraction) -> float:
 
 
 def _overhead(device: CorrelatedDevice, honest: int, epsilon: float) -> float:
-    """What the distance between the ideal and the sampled noise adds to delta."""
+    """Return what the distance between the ideal and the sampled noise adds to delta."""
     apart = device.distance(honest) * (1 + 1e-12)
     return (1 + math.exp(min(epsilon, 700.0))) * apart
 
 
 def _is_small(device: CorrelatedDevice) -> bool:
-    """Whether the tape is so short that the sampled law is computed itself."""
+    """Return whether the tape is so short that the sampled law is computed itself."""
     return device.word_bits * device.words_per_input <= _SMALL_TAPE
 
 
@@ -625,7 +625,7 @@ def calibrate(
     losing: float,
     calibration: Calibration,
 ) -> _Device:
-    """The device with (nearly) the smallest flood that is certified, or the published one.
+    """Return the device with (nearly) the smallest flood that is certified, or the published one.
 
     The noise uses `star` of epsilon, the bin that loses a person `bound_losing`.
     """

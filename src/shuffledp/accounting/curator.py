@@ -46,7 +46,7 @@ def compose_bits(epsilon0: float, *, singles: int, histograms: int, epsilon: flo
 
 
 def share_evenly(promise: Promise, *, singles: int, histograms: int) -> float:
-    """The epsilon that each of so many releases and histograms may have, the same for all.
+    """Return the epsilon that each of so many releases and histograms may have, the same for all.
 
     >>> share_evenly(Promise(epsilon=1.0, delta=0.0), singles=2, histograms=2)
     0.25

@@ -126,7 +126,7 @@ class BinomialTotal:
         return starts, _fill_cells(starts, n, mass, lambda k: (n - k) / (k + 1) * (p / (1 - p)))
 
     def subtract_tails(self, starts: Floats) -> Floats:
-        """The same masses, and better ones if cells are wide."""
+        """Return the same masses, and better ones if cells are wide."""
         low, high = bound_at_most(
             np.append(starts - 1, self.n), self.n, float_below(Fraction(self.p))
         )
@@ -171,7 +171,7 @@ class SumOfBinomials:
 
 
 def _lay_grid(law: BinomialTotal, step: int) -> tuple[float, Floats, float]:
-    """The first point of a grid, masses from there on, and the mass below."""
+    """Return the first point of a grid, masses from there on, and the mass below."""
     if law.p == 1:
         return float(law.n), np.array([1.0]), 0.0
     reach = 12 * law.sd + 40 * step
@@ -243,7 +243,7 @@ def _place_coarsely(total: NoiseTotal) -> Floats:
 
 
 def find_step(total: NoiseTotal) -> float:
-    """The width of the fine cells of `place_finely`: at 1 nothing is lost.
+    """Return the width of the fine cells of `place_finely`: at 1 nothing is lost.
 
     >>> find_step(PoissonTotal(mean=400.0)), find_step(PoissonTotal(mean=10_000.0))
     (1.0, 3.0)
@@ -265,7 +265,7 @@ def place_finely(total: NoiseTotal) -> Floats:
 
 
 def _refine(places: Floats, weights: Floats) -> Floats:
-    """The same cells, and fine ones from the first to the last that matters."""
+    """Return the same cells, and fine ones from the first to the last that matters."""
     matters = np.flatnonzero(weights > 1e-13 * weights.sum())
     first, last = int(matters[0]), int(matters[-1])
     low = places[max(first - 1, 0)]

@@ -31,7 +31,7 @@ _Weights = dict[int, int]
 
 
 def shuffled_delta(laws: Sequence[Law], n: int, ratio: Fraction | int) -> Fraction:
-    """The exact delta of n users at e^epsilon = ratio: the worst pair of neighbouring data sets.
+    """Return the exact delta of n users at e^epsilon = ratio: the worst pair of neighbouring data sets.
 
     Two users of binary randomized response with e^epsilon0 = 3, at epsilon = ln 2:
 
@@ -52,7 +52,7 @@ def shuffled_delta(laws: Sequence[Law], n: int, ratio: Fraction | int) -> Fracti
 def data_set_delta(
     laws: Sequence[Law], others: Sequence[int], pair: tuple[int, int], ratio: Fraction | int
 ) -> Fraction:
-    """The divergence of target input pair[0] against pair[1] when the others hold `others`.
+    """Return the divergence of target input pair[0] against pair[1] when the others hold `others`.
 
     >>> keep, lie = Fraction(3, 4), Fraction(1, 4)
     >>> data_set_delta([{(0,): keep, (1,): lie}, {(0,): lie, (1,): keep}], [0], (0, 1), 2)
@@ -64,7 +64,7 @@ def data_set_delta(
 
 
 def local_delta(laws: Sequence[Law], ratio: Fraction | int) -> Fraction:
-    """The exact delta of one user whose messages are seen in order, at e^epsilon0 = ratio.
+    """Return the exact delta of one user whose messages are seen in order, at e^epsilon0 = ratio.
 
     >>> keep, lie = Fraction(3, 4), Fraction(1, 4)
     >>> local_delta([{(0,): keep, (1,): lie}, {(0,): lie, (1,): keep}], 2)
@@ -79,7 +79,7 @@ def local_delta(laws: Sequence[Law], ratio: Fraction | int) -> Fraction:
 
 
 def local_ratio(laws: Sequence[Law]) -> Fraction | float:
-    """The exact e^epsilon0: the largest likelihood ratio, infinite if a message gives an input away.
+    """Return the exact e^epsilon0: the largest likelihood ratio, infinite if a message gives an input away.
 
     >>> local_ratio([{(0,): Fraction(3, 4), (1,): Fraction(1, 4)}, {(0,): Fraction(1)}])
     inf
@@ -141,7 +141,7 @@ class _Views:
         return _convolve(self.sums(others), self.laws[target])
 
     def delta(self, others: tuple[int, ...], E: Fraction) -> Fraction:
-        """The worst pair of target inputs, both directions."""
+        """Return the worst pair of target inputs, both directions."""
         views = [self.view(others, x) for x in range(len(self.laws))]
         return max(self.divergence(a, b, E) for a, b in permutations(views, 2))
 

@@ -22,7 +22,7 @@ _MANY = 1_000_000  # how many people a local protocol may have, to have a number
 
 
 def explain(protocol: ShuffleProtocol | CentralMechanism, shuffles: Sequence[int] = ()) -> str:
-    """The promise of a protocol or mechanism for somebody who has to decide whether to take part.
+    """Return the promise of a protocol or mechanism for somebody who has to decide whether to take part.
 
     Paragraphs: the promise, who must be trusted, what is left without the shuffler, what n and
     delta mean, and what is not protected. Of several `shuffles` with that many people each, the

@@ -30,7 +30,7 @@ _ADVANTAGE = Fraction(prf_advantage(SPAN_WORDS))
 
 
 def bound_generator(people: int, words_per_input: int, epsilon: float) -> Fraction:
-    """An upper bound on what the generator's words, not being uniform, add to delta for this many devices.
+    """Return an upper bound on what the generator's words, not being uniform, add to delta for this many devices.
 
     >>> [f"{float(bound_generator(people, 1, 1.0)):.1e}" for people in (1, 10**6, 10**9)]
     ['3.8e-28', '1.5e-27', '1.4e-24']
@@ -62,7 +62,7 @@ class Computational:
         return self.weaken(self.ideal.guarantee(honest), honest)
 
     def weaken(self, ideal: Guarantee, honest: int) -> Guarantee:
-        """What is left of the guarantee that uniform words have with that many honest users."""
+        """Return what is left of the guarantee that uniform words have with that many honest users."""
         return replace(ideal, delta=self._add(ideal.delta, honest, ideal.epsilon))
 
     def delta(self, honest: int, epsilon: float) -> float:
@@ -82,5 +82,5 @@ class Computational:
 
 
 def find_ideal(accountant: Accountant) -> Accountant:
-    """The accountant of uniform words."""
+    """Return the accountant of uniform words."""
     return accountant.ideal if isinstance(accountant, Computational) else accountant

@@ -93,7 +93,7 @@ class BinomialCount:
         return min(1.0, sum_falling_series(first, lambda i: (k - i) / (n - k + i + 1) * odds, E))
 
     def _last_positive(self, gamma: Fraction, E: float) -> int:
-        """The largest y <= n with E rho(y) < 1, or r - 1, up to which rho is 0."""
+        """Return the largest y <= n with E rho(y) < 1, or r - 1, up to which rho is 0."""
         limit, r = -log_of(Fraction(E)), self.shift
 
         def holds(y: int) -> bool:
@@ -108,7 +108,7 @@ class BinomialCount:
 def binomial_level(
     *, n: int, epsilon: float, delta: float, shift: int = 1, bits: int = _BITS
 ) -> Fraction:
-    """A gamma <= 1/2 such that Bin(n, gamma) suffices for one count, nearly the smallest.
+    """Return a gamma <= 1/2 such that Bin(n, gamma) suffices for one count, nearly the smallest.
 
     It is a multiple of 2^-bits. delta ripples in gamma; the gamma returned was itself certified.
 
@@ -143,7 +143,7 @@ def _factor(epsilon: float) -> float:
 
 
 def _find_last(holds: Callable[[int], bool], *, first: int, last: int, guess: int) -> int:
-    """The largest y in first .. last with holds(y), which is true at first and then false from somewhere on."""
+    """Return the largest y in first .. last with holds(y), which is true at first and then false from somewhere on."""
     low, high, step = first, last + 1, 1
     y = min(max(guess, low + 1), high - 1)
     while high - low > 1:

@@ -60,7 +60,7 @@ _AT_ONCE = 1 << 18  # angles: bounds the memory
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
-    """An upper bound of (1/n) E[(G_1 + ... + G_n)_+].
+    """Return an upper bound of (1/n) E[(G_1 + ... + G_n)_+].
 
     >>> w, g = np.array([0.25, 0.25]), np.array([1.0, -1.5])
     >>> round(mean_positive_part(w, g, 1), 6)
@@ -70,7 +70,7 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
 
 
 def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
-    """The same for each row of values, which share their masses and most of the work.
+    """Return the same for each row of values, which share their masses and most of the work.
 
     >>> w, g = np.array([0.25, 0.25]), np.array([[1.0, -1.5], [0.5, -1.5]])
     >>> mean_positive_parts(w, g, 1)
@@ -108,13 +108,13 @@ def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
 
 
 def _dot(first: Floats, second: Floats) -> Floats:
-    """The sum of products over the last axis; positive or not, in any order."""
+    """Return the sum of products over the last axis; positive or not, in any order."""
     total: Floats = (first * second).sum(axis=-1)
     return total
 
 
 def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
-    """A lower bound by Berry-Esseen alone, for large n and masses that sum to 1.
+    """Return a lower bound by Berry-Esseen alone, for large n and masses that sum to 1.
 
     Masses are off by up to 24 units, and are divided by their sum. (g - t)_+ is at most the range of the
     values, beyond which it is linear: values that are lower by 64 units of their range pay for it.
@@ -161,7 +161,7 @@ class _Tilt:
 
     @staticmethod
     def solve(w: Floats, g: Floats, n: int, side: int, least: float = 0.0) -> "_Tilt":
-        """The law tilted by at least `least` standard deviations."""
+        """Return the law tilted by at least `least` standard deviations."""
         rate = np.maximum(_tilt_rate(w, g), least / np.sqrt(n * _dot(w, g**2)))
         return _Tilt.at(np.minimum(rate, _STEEPEST / g.max(axis=-1)), w, g, n, side)
 
@@ -268,7 +268,7 @@ def _scale(tilt: _Tilt, tilted: Floats, side: int) -> Floats:
 
 
 def _tilt_rate(w: Floats, g: Floats) -> Floats:
-    """The rate >= 0 that makes the tilted mean 0 (to rounding; every rate gives a valid identity)."""
+    """Return the rate >= 0 that makes the tilted mean 0 (to rounding; every rate gives a valid identity)."""
     weight = w * g
     mean, second = weight.sum(axis=-1), _dot(weight, g)
     falls = mean < 0
@@ -328,7 +328,7 @@ def _sum_list(w: Floats, g: Floats, n: int) -> Floats:
 
 @lru_cache(maxsize=8)
 def _list_ways(w: tuple[float, ...], n: int) -> tuple[Floats, Floats]:
-    """How many users take each value (rows), way by way, and at least the probability of each way.
+    """Return how many users take each value (rows), way by way, and at least the probability of each way.
 
     Masses are raised by more than they may be off, and so is what is left for 0: every term only grows.
     """
@@ -466,7 +466,7 @@ def _add_frequencies(
 
 
 def _blur(tilt: _Tilt) -> Floats:
-    """The standard deviation of Z."""
+    """Return the standard deviation of Z."""
     # Few users, or few of them that count, make a sum with few places; much of it may lie near 0.
     added = _ADDED_VARIANCE * min(1.0, tilt.n / 1_000)
     blur: Floats = math.sqrt(added) * tilt.sd / np.maximum(1.0, tilt.rate * tilt.value.max(axis=-1))
@@ -474,7 +474,7 @@ def _blur(tilt: _Tilt) -> Floats:
 
 
 def _transform(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats]:
-    """The real and imaginary part of Phi - 1, each law's at its own frequencies."""
+    """Return the real and imaginary part of Phi - 1, each law's at its own frequencies."""
     half = omega[:, :, None] * (tilt.value / 2)[:, None, :]
     sine, mass = np.sin(half), tilt.mass[:, :, None]
     real = -2 * ((sine * sine) @ mass)[:, :, 0]

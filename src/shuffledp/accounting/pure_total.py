@@ -80,7 +80,7 @@ class MirroredTotal:
         return _loss(self.shares, ones, zeros)
 
     def stays_within(self, epsilon: float, users: int) -> bool:
-        """Whether the loss is at most epsilon for every data set of that many users. True is proved."""
+        """Return whether the loss is at most epsilon for every data set of that many users. True is proved."""
         cells = [(0, users - 1)]
         for _ in range(_CELLS):
             if not cells:
@@ -111,7 +111,7 @@ class MirroredTotal:
         return max(found)
 
     def far_loss(self, reach: float) -> float:
-        """The limit of the loss at totals whose law is smooth, under tilts up to twice `reach`."""
+        """Return the limit of the loss at totals whose law is smooth, under tilts up to twice `reach`."""
         pair = _Tilted(g0=_logs(self.shares), ones=0, zeros=0)
         thetas = np.linspace(0, 2 * reach, 200)
         (_, m0), (_, m1) = pair.law(pair.g0, thetas), pair.law(pair.g0[::-1], thetas)
@@ -205,11 +205,11 @@ class _Tilted:
         return self.ones + self.zeros + 1
 
     def sweep(self, step: float) -> float:
-        """The largest loss over all totals; infinite if tilts `step` standard deviations apart miss one."""
+        """Return the largest loss over all totals; infinite if tilts `step` standard deviations apart miss one."""
         return float(self._bound_losses(*self._tilts(step)).max())
 
     def look_near(self, reach: float) -> float:
-        """The largest loss at totals that are likely under tilts up to `reach`."""
+        """Return the largest loss at totals that are likely under tilts up to `reach`."""
         thetas = np.linspace(-reach, reach, 14)
         spread = self._moments(thetas)[1]
         narrow = spread < max(_NARROW, float(spread.min()) + 1)
@@ -217,7 +217,7 @@ class _Tilted:
         return float(best[np.isfinite(best)].max())
 
     def _bound_losses(self, thetas: Floats, spread: Floats) -> Floats:
-        """A bound of the loss at each total, infinite where no tilt sees it."""
+        """Return a bound of the loss at each total, infinite where no tilt sees it."""
         best = np.full(self.users * self.d + 1, math.inf)
         lengths = self._lengths(thetas, spread)
         for N in np.unique(lengths).tolist():
@@ -247,7 +247,7 @@ class _Tilted:
             best[t] = np.minimum(best[t], bound)
 
     def law(self, g: Floats, thetas: Floats) -> tuple[Floats, Floats]:
-        """The tilted law q[tilts, d + 1], and ln M."""
+        """Return the tilted law q[tilts, d + 1], and ln M."""
         powers = g + np.outer(thetas, np.arange(self.d + 1) - self.d / 2)
         top = powers.max(axis=1)
         q = np.exp(powers - top[:, None])
@@ -255,13 +255,13 @@ class _Tilted:
         return q / total[:, None], top + np.log(total)
 
     def _bound_rounding(self, thetas: Floats) -> Floats:
-        """How much rounded tilted laws may change the loss: each of n factors by a relative error."""
+        """Return how much rounded tilted laws may change the loss: each of n factors by a relative error."""
         size = np.abs(self.g0).max() + np.abs(thetas) * self.d + self.d + 20
         rounding: Floats = 2 * (self.users + 2) * 8 * UNIT * size
         return rounding
 
     def _error(self, largest: Floats, N: int) -> Floats:
-        """How far each convolved probability may be from the exact one, by rounding.
+        """Return how far each convolved probability may be from the exact one, by rounding.
 
         `largest` is the larger modulus of the two spectra at each frequency. A spectrum is off by 8 log2(N)
         units. Its power is e to a sum of logarithms (above -60, or left out) and phases: for each user the
@@ -320,7 +320,7 @@ class _Tilted:
         return mean, np.sqrt(np.maximum(variance, 1e-6))
 
     def _window(self, centre: float, N: int) -> Counts:
-        """The totals that a transform of length N tells apart, around the mean of the others."""
+        """Return the totals that a transform of length N tells apart, around the mean of the others."""
         total = self.users * self.d
         if total < N:
             return np.arange(total + 1)

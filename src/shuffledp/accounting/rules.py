@@ -29,7 +29,7 @@ _LARGEST_EXPONENT = 700.0
 
 
 def group_privacy(guarantee: Guarantee, people: int) -> Guarantee:
-    """What is promised to a group: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
+    """Return what is promised to a group: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
 
     The chain rule, k times. Of a shuffled view all k must be among its honest users.
 
@@ -57,7 +57,7 @@ def group_privacy(guarantee: Guarantee, people: int) -> Guarantee:
 
 
 def replace_one(guarantee: Guarantee) -> Guarantee:
-    """A guarantee about adding or removing a person, as one about replacing a person: a group of two steps.
+    """Return a guarantee about adding or removing a person, as one about replacing a person: a group of two steps.
 
     The converse does not hold: with replace-one neighbours the number of people is public.
 
@@ -129,5 +129,5 @@ def compose_advanced(guarantee: Guarantee, *, rounds: int, slack: float) -> Guar
 
 
 def _add(values: Iterable[float]) -> float:
-    """The sum, rounded up."""
+    """Return the sum, rounded up."""
     return float_above(sum(map(Fraction, values), Fraction(0)))

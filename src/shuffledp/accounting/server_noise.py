@@ -197,7 +197,7 @@ def bound_delta(
 def calibrate_noise(
     parts: Sequence[Moved], *, epsilon: float, delta: float, times: int = 1
 ) -> tuple[CutLaplace, ...]:
-    """The laws of the dummies of each question that keep the promise with the smallest errors, nearly.
+    """Return the laws of the dummies of each question that keep the promise with the smallest errors, nearly.
 
     Questions of equal weight have the same rate where there is no floor: a count needs half as much as bins.
 

@@ -32,7 +32,7 @@ _FARTHEST = 10**18
 
 
 def smoothness(law: Mapping[int, Fraction | float], epsilon: float, shift: int = 1) -> float:
-    """The smallest delta for which the law is (epsilon, delta, shift)-smooth, rounded up.
+    """Return the smallest delta for which the law is (epsilon, delta, shift)-smooth, rounded up.
 
     `law` has the mass of each integer, as fractions or floats that sum to 1. Floats are taken as they are; what the
     rounding of a law leaves out (up to 10^-9) is added.

@@ -119,7 +119,7 @@ def _gaussian_delta_below(epsilons: Floats, mu: float) -> Floats:
 
 @lru_cache(maxsize=64)
 def tabulate_curve(curve: Profile, pure: float, rest: float = 0.0) -> CurveTable:
-    """The table of a curve that holds with delta = `rest` from epsilon = `pure` on.
+    """Return the table of a curve that holds with delta = `rest` from epsilon = `pure` on.
 
     >>> from shuffledp.accounting.clones import clones_2023
     >>> table = tabulate_curve(clones_2023(epsilon0=1.0, n=1000), 1.0)

@@ -91,7 +91,7 @@ class EmpiricalAudit:
     counted: CountedEvent
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether a claim of this epsilon (at the same delta) is refuted.
+        """Return whether a claim of this epsilon (at the same delta) is refuted.
 
         >>> from shuffledp import SeededWords, audit, protocols
         >>> krr = protocols.krr.KRR(k=4, epsilon0=1.5)
@@ -106,7 +106,7 @@ class EmpiricalAudit:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         facts = [
             ("epsilon, at least", self._claim()),
             ("confidence", f"{self.confidence:g}, {self.method}"),
@@ -159,7 +159,7 @@ def empirical(
     view: str = "shuffled",
     score: Score | None = None,
 ) -> EmpiricalAudit:
-    """A lower bound on the epsilon of a black box at delta that holds with this confidence.
+    """Return a lower bound on the epsilon of a black box at delta that holds with this confidence.
 
     `sampler` is a function (data, rng) -> outcome, or a randomizer or protocol, whose `view` is then
     sampled by running its `encode`. Calls must be independent of each other. `samples` outcomes are drawn
@@ -202,7 +202,7 @@ def empirical_gaussian(
     view: str = "shuffled",
     score: Score | None = None,
 ) -> GaussianAudit:
-    """The epsilon at delta of a Gaussian pair that is as far apart as the samples show.
+    """Return the epsilon at delta of a Gaussian pair that is as far apart as the samples show.
 
     mu >= Phi^-1(p) - Phi^-1(q) for an event of probabilities p and q, and then
     delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2). This reaches a small delta with few
@@ -287,12 +287,12 @@ class _Event:
     threshold: float
 
     def happens(self, rows: Floats) -> Bools:
-        """Which outcomes it contains."""
+        """Return which outcomes it contains."""
         values = self.score(rows)
         return values >= self.threshold if self.sign > 0 else values <= self.threshold
 
     def even_out(self, rows: Floats) -> "_Event":
-        """The event of the same score that happens about every second time: it shows more of the order."""
+        """Return the event of the same score that happens about every second time: it shows more of the order."""
         values = np.sort(self.score(rows))
         distinct, first = np.unique(values, return_index=True)
         middle = int(np.argmin(np.abs(first - len(values) / 2)))
@@ -303,7 +303,7 @@ class _Event:
 
 
 def _choose_event(learned: Draws, score: Score | None, worth: _Worth) -> tuple[int, _Event]:
-    """The event that promises most, as if it had not been chosen, and whom it accuses."""
+    """Return the event that promises most, as if it had not been chosen, and whom it accuses."""
     never = _Event(name="never", score=lambda rows: np.zeros(len(rows)), sign=1, threshold=1)
     best, accused, chosen = -math.inf, 0, never
     for name, one in _suggest_scores(*learned.split(learned.rows), score):
@@ -323,7 +323,7 @@ def _choose_event(learned: Draws, score: Score | None, worth: _Worth) -> tuple[i
 
 
 def _check_score(score: Score) -> Score:
-    """The given score, or an error that says what is wrong with it."""
+    """Return the given score, or an error that says what is wrong with it."""
 
     def check(rows: Floats) -> Floats:
         given = score(rows)
@@ -370,7 +370,7 @@ def _spread_thresholds(values: Floats) -> Floats:
 
 
 def _count_at_least(values: Floats, thresholds: Floats, sign: int) -> Floats:
-    """How many values are in each event."""
+    """Return how many values are in each event."""
     ranked = np.sort(values)
     if sign > 0:
         return (len(ranked) - np.searchsorted(ranked, thresholds, side="left")).astype(np.float64)
@@ -382,7 +382,7 @@ def _take_column(column: int) -> Score:
 
 
 def _learn_direction(data: Floats, neighbour: Floats, spread: Floats) -> Score:
-    """The best direction if columns were independent."""
+    """Return the best direction if columns were independent."""
     weights = (data.mean(axis=0) - neighbour.mean(axis=0)) / np.maximum(spread, 1e-9) ** 2
     return lambda rows: rows @ weights
 
@@ -443,7 +443,7 @@ def _check_independence(happened: Bools, coins: Bools, event: _Event) -> None:
 
 
 def _doubt_runs(hits: Bools) -> float:
-    """The p-value of the number of runs, if the order of hits and misses is random: an exact test.
+    """Return the p-value of the number of runs, if the order of hits and misses is random: an exact test.
 
     Of a hits and b misses, the number of ways with r = 2 k runs is 2 C(a-1, k-1) C(b-1, k-1), that with
     r = 2 k + 1 is C(a-1, k) C(b-1, k-1) + C(a-1, k-1) C(b-1, k) (Wald, Wolfowitz 1940).
@@ -471,7 +471,7 @@ def _doubt_runs(hits: Bools) -> float:
 
 
 def _doubt_split(hits: Bools, group: Bools) -> float:
-    """How likely so uneven a split of the hits over two groups is by chance: Fisher's exact test."""
+    """Return how likely so uneven a split of the hits over two groups is by chance: Fisher's exact test."""
     from scipy.stats import hypergeom
 
     law = hypergeom(len(hits), int(group.sum()), int(hits.sum()))
@@ -517,7 +517,7 @@ def _estimate_below(hits: Floats, draws: Floats | float, miss: float) -> Floats:
 
 
 def _estimate_above(hits: Floats, draws: Floats | float, miss: float) -> Floats:
-    """An upper confidence bound: the lower one of the complement."""
+    """Return an upper confidence bound: the lower one of the complement."""
     return 1.0 - _estimate_below(draws - hits, draws, miss)
 
 

@@ -98,7 +98,7 @@ class Channel:
         return Messages(payload=payload, owner=owner, users=len(inputs))
 
     def round(self, word_bits: int = 64) -> "Channel":
-        """A channel whose probabilities are multiples of 2^-word_bits, each moved by less than one.
+        """Return a channel whose probabilities are multiples of 2^-word_bits, each moved by less than one.
 
         It is another channel, with its own exact law, that `encode` can sample.
 
@@ -132,7 +132,7 @@ class Channel:
 
 
 def channel(rows: _Rows) -> Channel:
-    """A randomizer with these probabilities.
+    """Return a randomizer with these probabilities.
 
     `rows` is {input: {tuple of messages: probability}}, or a matrix with a row for each input and a
     column for each (single) message 0, 1, ... A message that is not a tuple stands for the tuple of it
@@ -160,7 +160,7 @@ def enumerate_tape(
     word_bits: int,
     words_per_input: int,
 ) -> Channel:
-    """The exact law of function(x, words), counted over every tape.
+    """Return the exact law of function(x, words), counted over every tape.
 
     The tape is `words_per_input` words, uniform on 0 .. 2^word_bits - 1. The function must depend on
     nothing else. It returns a tuple or list of messages; anything else is taken for one message.

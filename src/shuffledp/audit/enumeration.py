@@ -74,7 +74,7 @@ class ExactAudit:
     """How many users; 1 in the local and preshuffled view."""
 
     def confirms(self, delta: float) -> bool:
-        """Whether the view is (epsilon, delta)-DP for certain.
+        """Return whether the view is (epsilon, delta)-DP for certain.
 
         >>> from shuffledp import audit, protocols
         >>> found = audit.exact(protocols.krr.KRR(k=3, epsilon0=1.0), n=10, epsilon=0.5)
@@ -84,7 +84,7 @@ class ExactAudit:
         return self.delta <= delta
 
     def refutes(self, delta: float) -> bool:
-        """Whether the view is not (epsilon, delta)-DP, for certain."""
+        """Return whether the view is not (epsilon, delta)-DP, for certain."""
         return self.lower > delta
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class ExactAudit:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         facts = [
             ("epsilon", f"{self.epsilon:g}"),
             ("delta, at most", round_up(self.delta, 10)),
@@ -118,7 +118,7 @@ def _round_down(value: float) -> str:
 def exact(
     randomizer: Audited, *, epsilon: float, n: int | None = None, view: str = "shuffled"
 ) -> ExactAudit:
-    """The exact delta of a view at epsilon: no theorem, no assumption, no sampling.
+    """Return the exact delta of a view at epsilon: no theorem, no assumption, no sampling.
 
     n, the number of users, is for the shuffled view alone. The question is refused
     (`UnsupportedError`) if the answer would take too long, or cannot be had to a part in 10^9.
@@ -162,7 +162,7 @@ def bounds(
 def profile(
     randomizer: Audited, epsilons: ArrayLike, *, n: int | None = None, view: str = "shuffled"
 ) -> Floats:
-    """The exact delta at each of several epsilons: the hockey-stick curve, rounded up.
+    """Return the exact delta at each of several epsilons: the hockey-stick curve, rounded up.
 
     >>> from shuffledp import audit
     >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -177,7 +177,7 @@ def profile(
 def fraction(
     randomizer: Audited, *, ratio: Fraction | int, n: int | None = None, view: str = "shuffled"
 ) -> Fraction:
-    """The exact delta as a fraction, at e^epsilon = ratio.
+    """Return the exact delta as a fraction, at e^epsilon = ratio.
 
     >>> from shuffledp import audit
     >>> noisy = audit.channel([["3/4", "1/4"], ["1/4", "3/4"]])
@@ -192,7 +192,7 @@ def fraction(
 def pure_ratio(
     randomizer: Audited, *, n: int | None = None, view: str = "shuffled"
 ) -> Fraction | float:
-    """The largest likelihood ratio of a view, exactly; `math.inf` if a view rules an input out.
+    """Return the largest likelihood ratio of a view, exactly; `math.inf` if a view rules an input out.
 
     Where everybody sends one message it is that of the randomizer itself, whatever n is (the view
     "all messages are y" has the ratio of y); this is how those are answered for any n.
@@ -205,7 +205,7 @@ def pure_ratio(
 
 
 def pure_epsilon(randomizer: Audited, *, n: int | None = None, view: str = "shuffled") -> float:
-    """The exact epsilon with delta = 0: ln of `pure_ratio`, rounded up; `math.inf` if there is none.
+    """Return the exact epsilon with delta = 0: ln of `pure_ratio`, rounded up; `math.inf` if there is none.
 
     >>> from shuffledp import audit
     >>> gap = audit.separations.gap_randomizer()
@@ -216,7 +216,7 @@ def pure_epsilon(randomizer: Audited, *, n: int | None = None, view: str = "shuf
 
 
 def read_laws(randomizer: Audited) -> list[Law]:
-    """The declared law of each input.
+    """Return the declared law of each input.
 
     >>> from shuffledp import protocols
     >>> len(read_laws(protocols.krr.make_local(k=3, epsilon=1.0)))

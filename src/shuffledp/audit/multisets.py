@@ -33,7 +33,7 @@ _Vector = NDArray[Any]
 
 
 def sort_items(items: Iterable[Hashable]) -> list[Any]:
-    """The items in their own order, or, if they have none, in that of their texts.
+    """Return the items in their own order, or, if they have none, in that of their texts.
 
     >>> sort_items({10, 9}), sort_items({"b", 1})
     ([9, 10], ['b', 1])
@@ -75,7 +75,7 @@ class Lattice:
             self._check_size(t, len(self.levels[-1]))
 
     def _count_multisets(self, t: int) -> int:
-        """How many multisets of t sends there are: the views, if everybody sends one message."""
+        """Return how many multisets of t sends there are: the views, if everybody sends one message."""
         return math.comb(t + len(self.sends) - 1, t)
 
     def _check_size(self, users: int, views: int) -> None:
@@ -111,7 +111,7 @@ class Lattice:
 
 
 def _find_ends(laws: list[tuple[Fraction, ...]]) -> list[tuple[Fraction, ...]]:
-    """The two outermost laws, if all of them lie on one line; otherwise all.
+    """Return the two outermost laws, if all of them lie on one line; otherwise all.
 
     A law between two others is a mixture of them. Divergences are convex in the law of each user (and
     likelihood ratios quasi-convex), so the worst case is at the ends.
@@ -131,7 +131,7 @@ def _find_ends(laws: list[tuple[Fraction, ...]]) -> list[tuple[Fraction, ...]]:
 
 
 def _merge_orders(law: Law) -> dict[tuple[tuple[Any, int], ...], Fraction]:
-    """The law of the multiset: tuples that differ in their order are one."""
+    """Return the law of the multiset: tuples that differ in their order are one."""
     if any(q < 0 for q in law.values()) or sum(law.values()) != 1:
         raise ParameterError("law", law, "must have probabilities that sum to exactly 1")
     merged: dict[tuple[tuple[Any, int], ...], Fraction] = {}
@@ -180,7 +180,7 @@ class ExactViews:
         return (met * len(lattice.sends) + last) * (1 + bits / 1000)
 
     def delta(self, ratio: Fraction) -> Fraction:
-        """The largest divergence at e^epsilon = ratio, over all neighbouring data sets."""
+        """Return the largest divergence at e^epsilon = ratio, over all neighbouring data sets."""
         return self.deltas([ratio])[0]
 
     def deltas(self, ratios: Sequence[Fraction]) -> list[Fraction]:
@@ -197,7 +197,7 @@ class ExactViews:
         ]
 
     def ratio(self) -> Fraction | float:
-        """The largest likelihood ratio of a view; infinite if a view gives an input away."""
+        """Return the largest likelihood ratio of a view; infinite if a view gives an input away."""
         self._check_cost()
         worst: Fraction | float = Fraction(1)
         for a, b in self._compare_pairs():
@@ -235,7 +235,7 @@ class ExactViews:
             stack.extend((x, t + 1, self._add_user(t, x, law)) for x in inputs)
 
     def _add_user(self, t: int, x: int, law: _Vector) -> _Vector:
-        """The law on level t + 1 after one more user, of input x."""
+        """Return the law on level t + 1 after one more user, of input x."""
         wider = np.zeros(len(self.lattice.levels[t + 1]), dtype=object)
         for weight, places in zip(self._weights[x], self._moves(t), strict=True):
             if weight:

@@ -27,7 +27,7 @@ _SUMS_TO_ONE = 1e-9
 
 
 def least_loss(*, epsilon: float, prior: Sequence[float], loss: Loss) -> float:
-    """The least mean loss of any epsilon-private answer to a count 0 .. n, for this prior over the count.
+    """Return the least mean loss of any epsilon-private answer to a count 0 .. n, for this prior over the count.
 
     >>> round(least_loss(epsilon=1.0, prior=[0.25] * 4, loss=lambda count, answer: abs(count - answer)), 6)
     0.520549
@@ -55,7 +55,7 @@ def least_loss(*, epsilon: float, prior: Sequence[float], loss: Loss) -> float:
 
 
 def geometric_loss(*, epsilon: float, prior: Sequence[float], loss: Loss) -> float:
-    """The mean loss of the geometric mechanism, cut to 0 .. n, for a user who makes the best of what it says.
+    """Return the mean loss of the geometric mechanism, cut to 0 .. n, for a user who makes the best of what it says.
 
     >>> round(geometric_loss(epsilon=1.0, prior=[0.25] * 4, loss=lambda count, answer: abs(count - answer)), 6)
     0.520549

@@ -67,7 +67,7 @@ class Draws:
         return values[self.coins], values[~self.coins]
 
     def widen(self, width: int) -> "Draws":
-        """The same draws with rows of at least this width."""
+        """Return the same draws with rows of at least this width."""
         return Draws(rows=widen(self.rows, width), coins=self.coins)
 
 
@@ -154,7 +154,7 @@ def widen(rows: Floats, width: int) -> Floats:
 
 
 def _find_randomizer(source: Sampler) -> Randomizer | None:
-    """The randomizer behind a randomizer or protocol; None for a black box."""
+    """Return the randomizer behind a randomizer or protocol; None for a black box."""
     one = source.randomizer if isinstance(source, ShuffleProtocol) else source
     if callable(one):
         return None
@@ -169,7 +169,7 @@ def _toss_coins(count: int, rng: WordSource) -> Bools:
 
 
 def _hand_over(data: Any) -> Any:
-    """What a black box does to its data must not reach the next draw."""
+    """Return what a black box does to its data must not reach the next draw."""
     return data.copy() if isinstance(data, list | np.ndarray) else data
 
 
@@ -208,7 +208,7 @@ def _to_float(value: Any) -> float:
 
 
 def _freeze(outcome: Any) -> Any:
-    """A hashable stand-in that is equal for equal outcomes, and depends on nothing but their value."""
+    """Return a hashable stand-in that is equal for equal outcomes, and depends on nothing but their value."""
     if isinstance(outcome, np.ndarray):
         plain = outcome.tolist() if outcome.dtype.hasobject else outcome.tobytes()
         return outcome.shape, outcome.dtype.str, _freeze(plain)
@@ -264,7 +264,7 @@ _Pair = tuple[NDArray[Any], NDArray[Any]]
 
 
 def _collect_local(randomizer: Randomizer, pair: _Pair, coins: Bools, rng: WordSource) -> Floats:
-    """The messages of one user, in order, a column for each place."""
+    """Return the messages of one user, in order, a column for each place."""
     if pair[0].shape != (1,) or pair[1].shape != (1,):
         raise DataError(
             "the local view is that of one user: data and neighbour must have one value each"
@@ -285,7 +285,7 @@ def _collect_local(randomizer: Randomizer, pair: _Pair, coins: Bools, rng: WordS
 
 
 def _collect_shuffled(randomizer: Randomizer, pair: _Pair, coins: Bools, rng: WordSource) -> Floats:
-    """How often each message (or bucket of messages) was sent, then how many messages there were."""
+    """Return how often each message (or bucket of messages) was sent, then how many messages there were."""
     n = len(pair[0])
     buckets = int(min(_MOST_BUCKETS, max(16, randomizer.domain.size + 2)))
     at_once = max(1, _WORDS // (n * max(1, randomizer.words_per_input)))

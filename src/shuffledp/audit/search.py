@@ -97,7 +97,7 @@ class Box:
         return [half for half in (below, above) if half is not None]
 
     def _tighten(self, low: _Users, high: _Users) -> "Box | None":
-        """The box with its ends tightened: the total is known. None if it is empty."""
+        """Return the box with its ends tightened: the total is known. None if it is empty."""
         spare, missing = self.users - sum(low), self.users - sum(high)
         if spare < 0 or missing > 0:
             return None
@@ -129,7 +129,7 @@ class CommonPart:
 
     @classmethod
     def of(cls, laws: Sequence[Sequence[Fraction]]) -> "CommonPart":
-        """The largest common part.
+        """Return the largest common part.
 
         >>> half = Fraction(1, 2)
         >>> CommonPart.of([(half, half), (1 - half / 2, half / 2)]).gamma
@@ -144,7 +144,7 @@ class CommonPart:
 
 @lru_cache(maxsize=4096)
 def share_out(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
-    """How many of the users send by the common law, rounded down to a few values, with their probabilities.
+    """Return how many of the users send by the common law, rounded down to a few values, with their probabilities.
 
     Each is that of at least b and less than the next b of Bin(users, gamma). Fewer messages of the blanket hide
     less, so the tails Pr[at least b] are rounded down.
@@ -169,7 +169,7 @@ def share_out(users: int, gamma: float) -> tuple[tuple[int, float], ...]:
 
 
 def _weigh_binomial(users: int, gamma: float) -> Floats:
-    """The probabilities of Bin(users, gamma), up to one factor: products of their ratios."""
+    """Return the probabilities of Bin(users, gamma), up to one factor: products of their ratios."""
     weights = np.zeros(users + 1)
     mode = min(users, math.floor((users + 1) * gamma))
     weights[mode] = 1.0
@@ -242,7 +242,7 @@ class Sweep:
         self.error = 1.01 * lattice.n * (self.terms + 1) * UNIT
 
     def bounds(self, low: Fraction, high: Fraction) -> Bounds:
-        """The maximum over all data sets, at an e^epsilon between low and high."""
+        """Return the maximum over all data sets, at an e^epsilon between low and high."""
         pairs = [pair for pair in self._distinct_pairs if self._leaks(pair, low)]
         if not pairs:
             return Bounds(lower=0.0, upper=0.0)
@@ -258,7 +258,7 @@ class Sweep:
         )
 
     def add(self, law: Floats, before: tuple[int, ...], after: tuple[int, ...]) -> Floats:
-        """The law of the users `after`, given that of the users `before`, which are some of them."""
+        """Return the law of the users `after`, given that of the users `before`, which are some of them."""
         t = sum(before)
         for x, (some, more) in enumerate(zip(before, after, strict=True)):
             for _ in range(more - some):
@@ -272,7 +272,7 @@ class Sweep:
         return float(np.maximum(scales[0] * a - scales[1] * b, 0.0).sum())
 
     def _evaluate_worst(self, search: "_Search", E: float) -> float:
-        """The value of the worst data set, rounded down."""
+        """Return the value of the worst data set, rounded down."""
         law = self.add(np.ones(1), (0,) * self.lattice.inputs, search.others)
         scales = (1 - self.error, E * (1 + self.error))
         value = self.divergence(law, self.lattice.n - 1, search.pair, scales)
@@ -317,7 +317,7 @@ class Sweep:
         ]
 
     def _leaks(self, pair: Pair, low: Fraction) -> bool:
-        """Whether one user alone is not epsilon-private already: otherwise the divergence is 0."""
+        """Return whether one user alone is not epsilon-private already: otherwise the divergence is 0."""
         a, b = (self.lattice.laws[x] for x in pair)
         return any(p > low * q for p, q in zip(a, b, strict=True))
 
@@ -379,7 +379,7 @@ class _Search:
             self.best, self.others, self.pair = value, box.low, pair
 
     def _cover(self, box: Box, law: Floats) -> list[tuple[float, Floats, int]]:
-        """The law of `low` under more and more messages of the blanket: (probability, law, users).
+        """Return the law of `low` under more and more messages of the blanket: (probability, law, users).
 
         With probability gamma each user who is still open sends by the common law, whatever they
         hold. More such messages hide more, so their number is rounded down to a few values.
@@ -396,7 +396,7 @@ class _Search:
     def _bound(
         self, covers: list[tuple[float, Floats, int]], pair: Pair, known: float, hidden: float
     ) -> float:
-        """The expected divergence under the blanket, or `known` as soon as it is too large to help.
+        """Return the expected divergence under the blanket, or `known` as soon as it is too large to help.
 
         From the most hidden to the least: each value is at most the next, so what is left counts at
         least with the last one.

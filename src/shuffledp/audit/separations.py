@@ -277,7 +277,7 @@ def random_randomizer(rng: SeededWords) -> Channel:
 
 
 def shuffled_output_law(randomizer: Channel, inputs: tuple[int, ...]) -> Law:
-    """The law of the shuffled list: that of the multiset, spread evenly over its orders.
+    """Return the law of the shuffled list: that of the multiset, spread evenly over its orders.
 
     >>> shuffled_output_law(mirrored_randomizer(), (0,))
     {(0, 1): Fraction(1, 2), (1, 0): Fraction(1, 2)}
@@ -297,7 +297,7 @@ def shuffled_output_law(randomizer: Channel, inputs: tuple[int, ...]) -> Law:
 
 
 def local_output_law(randomizer: Channel, inputs: tuple[int, ...]) -> Law:
-    """The law of what a local analyzer has after it shuffled the messages that it received, in order.
+    """Return the law of what a local analyzer has after it shuffled the messages that it received, in order.
 
     Every list of messages, then every permutation of it.
 
@@ -334,7 +334,7 @@ def lemma_delta(n: int, gamma: Fraction, alpha: Fraction) -> float:
 
 
 def smooth_delta(n: int, gamma: Fraction, alpha: Fraction, k: int) -> Fraction:
-    """The smallest delta for which Bin(n, gamma) is (ln((1 + alpha) / (1 - alpha)), delta, k)-smooth, exactly.
+    """Return the smallest delta for which Bin(n, gamma) is (ln((1 + alpha) / (1 - alpha)), delta, k)-smooth, exactly.
 
     >>> smooth_delta(2, Fraction(1, 2), Fraction(1, 3), 1)
     Fraction(3, 4)
@@ -364,7 +364,7 @@ def _make_columns(
 
 
 def _find_crossing(c: int) -> float:
-    """Where tanh(epsilon / 2) = epsilon / sqrt(c), above 0."""
+    """Return where tanh(epsilon / 2) = epsilon / sqrt(c), above 0."""
     low, high = 0.5, 4.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -383,7 +383,7 @@ def _weigh(n: int, gamma: Fraction) -> list[int]:
 
 
 def _find_first(masses: list[int], size: int, ratio: Fraction) -> int:
-    """The first y with D(y) >= ratio D(y + size); it is so for all beyond.
+    """Return the first y with D(y) >= ratio D(y + size); it is so for all beyond.
 
     D is log-concave, so D(y) / D(y + size) grows with y, and halving finds it. In the last `size`
     places D(y + size) is 0.

@@ -64,7 +64,7 @@ class Tally:
         return Tally(counts=self.counts + other.counts, users=self.users + other.users)
 
     def people(self) -> int:
-        """How many people it is of: at least one, or there is nothing to estimate.
+        """Return how many people it is of: at least one, or there is nothing to estimate.
 
         >>> Tally(counts=np.array([0, 0]), users=0).people()
         Traceback (most recent call last):
@@ -79,13 +79,13 @@ class Analyzer(Protocol):
     """A : Y* -> Z, as tally then estimate."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """The integers that the estimate needs. Does not depend on the order of the messages."""
+        """Return the integers that the estimate needs. Does not depend on the order of the messages."""
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The answer."""
+        """Return the answer."""
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
-        """What one message adds to the answer to the *total* (count, sum, histogram), exactly.
+        """Return what one message adds to the answer to the *total* (count, sum, histogram), exactly.
 
         The estimate is linear in the messages; with the declared law this makes unbiasedness and
         variance exact statements about fractions, which the contract tests check.
@@ -96,7 +96,7 @@ class Analyzer(Protocol):
 
 
 def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
-    """How often each message 0 .. alphabet-1 occurs.
+    """Return how often each message 0 .. alphabet-1 occurs.
 
     >>> message_tally(Shuffled(payload=np.array([2, 0, 2]), users=3), 4).counts
     array([1, 0, 2, 0])
@@ -116,7 +116,7 @@ def check_messages(payload: NDArray[Any], alphabet: int) -> None:
 
 
 def tally_ones(shuffled: Shuffled) -> Tally:
-    """How many messages there are, if every one of them is the number 1.
+    """Return how many messages there are, if every one of them is the number 1.
 
     >>> tally_ones(Shuffled(payload=np.array([1, 1]), users=3)).counts
     array([2])
@@ -128,7 +128,7 @@ def tally_ones(shuffled: Shuffled) -> Tally:
 
 
 def bit_tally(shuffled: Shuffled, k: int) -> Tally:
-    """How many of the bit vectors have each of their k bits set.
+    """Return how many of the bit vectors have each of their k bits set.
 
     >>> bit_tally(Shuffled(payload=np.array([[1, 0], [1, 1]], dtype=bool), users=2), 2).counts
     array([2, 1])

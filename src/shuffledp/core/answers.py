@@ -70,7 +70,7 @@ class Answers:
         return check_within(array, self.size, f"0 .. {self.size - 1}")
 
     def columns(self, values: Sequence[ArrayLike]) -> tuple[Codes, ...]:
-        """The codes of each column, by its own domain.
+        """Return the codes of each column, by its own domain.
 
         >>> from shuffledp import Bits
         >>> Answers(parts=(Bits(), Bits())).columns(([0, 1], [1]))
@@ -100,7 +100,7 @@ class Answers:
         return joint
 
     def split(self, codes: Codes) -> tuple[Codes, ...]:
-        """The code of each answer."""
+        """Return the code of each answer."""
         found: list[Codes] = []
         rest: Any = codes
         for part in self.parts:

@@ -22,7 +22,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
-    """The values that occur, in their order: `np.unique`, which loads masked arrays for it.
+    """Return the values that occur, in their order: `np.unique`, which loads masked arrays for it.
 
     >>> distinct(np.array([3.0, 1.0, 3.0])), distinct(np.zeros(0))
     (array([1., 3.]), array([], dtype=float64))

@@ -34,14 +34,14 @@ class Stream(Protocol):
         """What the messages of times[i] people with each of these codes add to the tally, without their noise."""
 
     def deal_noise(self, n: int, source: WordSource) -> Counts:
-        """What the noise of n people adds to the tally."""
+        """Return what the noise of n people adds to the tally."""
 
 
 class Sight(Protocol):
     """How likely a word is found."""
 
     def find_count(self, probability: float) -> int:
-        """The smallest count that is found with this probability."""
+        """Return the smallest count that is found with this probability."""
 
     def draw_curve(self) -> list[tuple[int, float]]:
         """Counts, and the probability that a word with that count is found."""
@@ -136,7 +136,7 @@ class Capabilities:
     ] = None
 
     def declared(self) -> dict[str, Any]:
-        """What is offered, by name."""
+        """Return what is offered, by name."""
         every = ((each.name, getattr(self, each.name)) for each in fields(Capabilities))
         return {name: offered for name, offered in every if offered is not None}
 

@@ -60,7 +60,7 @@ class Cells:
         return _clip_to_cells(np.searchsorted(self.edges, reals, side="left"), self.size)
 
     def values(self, codes: Codes) -> Floats:
-        """The middle of each cell."""
+        """Return the middle of each cell."""
         return self.lower + (self.upper - self.lower) * ((codes + 0.5) / self.cells)
 
 
@@ -108,7 +108,7 @@ class Bins:
         return _clip_to_cells(np.searchsorted(self.edges, reals, side="right"), self.size)
 
     def values(self, codes: Codes) -> Floats:
-        """The middle of each bin."""
+        """Return the middle of each bin."""
         edges = np.array(self.edges)
         middles: Floats = (edges[:-1] + edges[1:]) / 2
         return middles[codes]
@@ -120,5 +120,5 @@ def _name_cells(edges: Floats) -> tuple[str, ...]:
 
 
 def _clip_to_cells(after: Codes, size: int) -> Codes:
-    """The cells before these edges; the ends belong to the first and the last one."""
+    """Return the cells before these edges; the ends belong to the first and the last one."""
     return np.clip(after - 1, 0, size - 1).astype(np.int64)

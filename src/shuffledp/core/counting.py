@@ -12,7 +12,7 @@ _FEWEST = 1 << 15  # codes that are worth the packing
 
 
 def count_codes(codes: Codes, size: int) -> Counts:
-    """How many of the codes are 0, 1, ..., size - 1.
+    """Return how many of the codes are 0, 1, ..., size - 1.
 
     >>> count_codes(np.array([2, 0, 2]), 4)
     array([1, 0, 2, 0])
@@ -72,7 +72,7 @@ class CodeCounter:
         return codes
 
     def total(self) -> Counts:
-        """How many there were of each code."""
+        """Return how many there were of each code."""
         counts, cells = self._counts.copy(), self._cells
         while len(cells) > 0:
             lanes = cells.reshape(1 << self._bits, -1)  # by the highest code that is left

@@ -238,7 +238,7 @@ def arrange(picture: Picture, kept: list[Number]) -> tuple[list[Number], dict[in
 
 
 def count_decimals(table: list[Number]) -> int:
-    """How many decimals show two digits of the smallest standard error; none if all is whole.
+    """Return how many decimals show two digits of the smallest standard error; none if all is whole.
 
     >>> count_decimals([Number("a", 12.3456, 0.0123, 12.32, 12.37)]), count_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)])
     (3, 0)
@@ -254,7 +254,7 @@ def count_decimals(table: list[Number]) -> int:
 
 
 def count_error_decimals(table: list[Number]) -> int:
-    """How many decimals show two digits of the smallest standard error.
+    """Return how many decimals show two digits of the smallest standard error.
 
     >>> [count_error_decimals([Number("a", 9.0, stderr, 4.0, 14.0)]) for stderr in (2.5, 25.0)]
     [1, 0]
@@ -266,7 +266,7 @@ def count_error_decimals(table: list[Number]) -> int:
 
 
 def format_number(value: float, places: int) -> str:
-    """A number with thousands separated; a huge one by its first ten digits.
+    """Return a number with thousands separated; a huge one by its first ten digits.
 
     >>> format_number(-1234.56, 1), format_number(1.5e21, 0)
     ('-1,234.6', '1.5e+21')
@@ -278,7 +278,7 @@ def format_number(value: float, places: int) -> str:
 
 
 def shorten_label(label: str, width: int = _LABEL) -> str:
-    """A label that fits on a line and moves no cursor: controls are replaced, the rest is cut.
+    """Return a label that fits on a line and moves no cursor: controls are replaced, the rest is cut.
 
     >>> shorten_label("red\\ngreen"), shorten_label("x" * 99, 5)
     ('red\ufffdgreen', 'xxxx…')
@@ -332,7 +332,7 @@ def align(lines: list[list[str]]) -> list[str]:
 
 
 def _measure(text: str) -> int:
-    """How many columns of a terminal a text takes: letters of East Asia take two, accents none.
+    """Return how many columns of a terminal a text takes: letters of East Asia take two, accents none.
 
     >>> _measure("bus"), _measure("東京"), _measure("e\u0301")
     (3, 4, 1)
@@ -344,7 +344,7 @@ def _measure(text: str) -> int:
 
 
 def _make_whole(row: Number) -> Number:
-    """The row with the whole numbers in its interval; around it, if there are none."""
+    """Return the row with the whole numbers in its interval; around it, if there are none."""
     if not all(map(math.isfinite, (row.value, row.low, row.high))):
         return row
     low, high = math.ceil(row.low), math.floor(row.high)
@@ -354,7 +354,7 @@ def _make_whole(row: Number) -> Number:
 
 
 def name_columns(level: float) -> list[str]:
-    """What stands above the columns of `format_rows`.
+    """Return what stands above the columns of `format_rows`.
 
     >>> name_columns(0.95)
     ['', 'estimate', 'std. error', '95% interval']

@@ -54,10 +54,10 @@ class Domain(Protocol):
         """A readable name for each value, by code."""
 
     def codes(self, values: ArrayLike) -> Codes:
-        """The code of each value; `DataError` if one is not in the domain."""
+        """Return the code of each value; `DataError` if one is not in the domain."""
 
     def values(self, codes: Codes) -> Floats:
-        """The number that each code stands for (a category stands for its own code)."""
+        """Return the number that each code stands for (a category stands for its own code)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -279,7 +279,7 @@ class Reals:
         return self._scale(read_reals(values, self.lower, self.upper), 1 << PLACE_BITS)
 
     def locate(self, places: Codes) -> Floats:
-        """The values at these places.
+        """Return the values at these places.
 
         >>> Reals(lower=2.0, upper=4.0, steps=1).locate(np.array([0, 1 << 40]))
         array([2., 3.])
@@ -288,20 +288,20 @@ class Reals:
         return np.clip(self.lower + (self.upper - self.lower) * share, self.lower, self.upper)
 
     def round(self, places: Codes, words: Words, bits: int) -> Codes:
-        """The code of one of the two points around each place, by a uniform word of `bits` bits each."""
+        """Return the code of one of the two points around each place, by a uniform word of `bits` bits each."""
         code, part = self.split(places)
         drawn = words.astype(np.uint64) >> np.uint64(max(bits - PLACE_BITS, 0))
         return code + (drawn < part.astype(np.uint64) >> np.uint64(max(PLACE_BITS - bits, 0)))
 
     def rounding_law(self, place: int, bits: int) -> dict[int, Fraction]:
-        """The law of `round`: exactly unbiased for words of at least 41 bits."""
+        """Return the law of `round`: exactly unbiased for words of at least 41 bits."""
         code, part = (int(each[0]) for each in self.split(np.array([place])))
         kept = min(bits, PLACE_BITS)
         up = Fraction(part >> (PLACE_BITS - kept), 1 << kept)
         return {code: 1 - up} | ({code + 1: up} if up else {})
 
     def split(self, places: Codes) -> tuple[Codes, Codes]:
-        """The point below each place, and what is above it in units of 2^-41 steps.
+        """Return the point below each place, and what is above it in units of 2^-41 steps.
 
         A place is off by half a unit, so what is as near to a point as that is taken for the point: values on
         the grid stay there.
@@ -327,7 +327,7 @@ class Reals:
 
 
 def rounding_words(domain: Domain) -> int:
-    """How many words of their tape people take to get from a place to a code: one if values are real.
+    """Return how many words of their tape people take to get from a place to a code: one if values are real.
 
     >>> rounding_words(Bits()), rounding_words(Reals(lower=0.0, upper=1.0, steps=10))
     (0, 1)
@@ -336,7 +336,7 @@ def rounding_words(domain: Domain) -> int:
 
 
 def read_places(domain: Domain, values: ArrayLike) -> Codes:
-    """The place of each value: of a real one in its range, of any other its code.
+    """Return the place of each value: of a real one in its range, of any other its code.
 
     >>> read_places(Integers(lower=3, upper=9), [4, 9])
     array([1, 6])
@@ -345,7 +345,7 @@ def read_places(domain: Domain, values: ArrayLike) -> Codes:
 
 
 def round_places(domain: Domain, places: Codes, words: Words, bits: int) -> Codes:
-    """The codes of places[n], by words[n, rounding_words].
+    """Return the codes of places[n], by words[n, rounding_words].
 
     >>> round_places(Bits(), np.array([1, 0]), np.zeros((2, 0), dtype=np.uint64), 64)
     array([1, 0])
@@ -415,7 +415,7 @@ def read_reals(values: ArrayLike, lower: float, upper: float) -> Floats:
 
 
 def find_outside(array: Codes, size: int) -> Bools | None:
-    """Which entries are not in 0 .. size-1, or None if all are.
+    """Return which entries are not in 0 .. size-1, or None if all are.
 
     >>> find_outside(np.array([0, -1, 2]), 3)
     array([False,  True, False])
@@ -428,7 +428,7 @@ def find_outside(array: Codes, size: int) -> Bools | None:
 
 
 def check_integers(array: _AnyArray, wanted: str) -> Codes:
-    """The array, if it is one of integers; `DataError` that says what is wanted otherwise.
+    """Return the array, if it is one of integers; `DataError` that says what is wanted otherwise.
 
     >>> check_integers(np.array([0.5]), "bits are integers")
     Traceback (most recent call last):
@@ -440,7 +440,7 @@ def check_integers(array: _AnyArray, wanted: str) -> Codes:
 
 
 def check_within(array: Codes, size: int, shown: str) -> Codes:
-    """The array, if all of it is in 0 .. size-1; `PositionError` otherwise.
+    """Return the array, if all of it is in 0 .. size-1; `PositionError` otherwise.
 
     >>> check_within(np.array([0, 7]), 5, "0 .. 4")
     Traceback (most recent call last):

@@ -36,7 +36,7 @@ _LONGEST = 200
 
 
 def show_value(value: object) -> str:
-    """A value as an error message shows it: not all of it if it is long.
+    """Return a value as an error message shows it: not all of it if it is long.
 
     >>> len(show_value("x" * 10_000_000))
     199
@@ -95,7 +95,7 @@ class PositionError(DataError):
         return type(self), (self.value, self.position, self.complaint)
 
     def move(self, by: int) -> "PositionError":
-        """The same error seen from a column in which this one's part starts at `by`."""
+        """Return the same error seen from a column in which this one's part starts at `by`."""
         return PositionError(self.value, self.position + by, self.complaint)
 
 

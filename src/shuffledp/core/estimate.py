@@ -54,7 +54,7 @@ class ErrorLaw(Protocol):
         """Standard deviation of the estimate, or the estimate of it."""
 
     def interval(self, value: Value, level: float) -> Interval:
-        """An interval that covers the truth with probability about `level`."""
+        """Return an interval that covers the truth with probability about `level`."""
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         """One that covers with probability at least `level`, or `UnsupportedError`."""
@@ -116,7 +116,7 @@ class PostProcessed:
     raw: "Estimate"
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: the values, and what was done to them."""
+        """Return how notebooks show it: the values, and what was done to them."""
         shown = make_picture(self.raw)
         values = np.atleast_1d(np.asarray(self.value, dtype=np.float64)).tolist()
         rows = (row._replace(value=x) for row, x in zip(shown.rows, values, strict=True))
@@ -145,7 +145,7 @@ class Estimate:
         return self.error.stderr
 
     def interval(self, level: float) -> Interval:
-        """The interval to quote: covers the truth with probability `level`, or a little more."""
+        """Return the interval to quote: covers the truth with probability `level`, or a little more."""
         return self.error.interval(self.value, level)
 
     def exact_interval(self, level: float) -> Interval:
@@ -153,7 +153,7 @@ class Estimate:
         return self.error.exact_interval(self.value, level)
 
     def label(self, domain: Domain) -> "Estimate":
-        """The same estimate with the domain's names of the bins.
+        """Return the same estimate with the domain's names of the bins.
 
         >>> from shuffledp import Categories, protocols, run
         >>> estimate = run(protocols.krr.make_local(k=2, epsilon=1.0), [0, 1, 1])
@@ -171,11 +171,11 @@ class Estimate:
         return as_text(make_picture(self))
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         return as_html(make_picture(self))
 
     def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
-        """A row for each number: label, value, stderr, low, high (the interval at this level).
+        """Return a row for each number: label, value, stderr, low, high (the interval at this level).
 
         >>> Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)).to_pandas().shape
         (1, 5)
@@ -183,7 +183,7 @@ class Estimate:
         return make_pandas(self._columns(level))
 
     def to_polars(self, level: float = 0.95) -> "pl.DataFrame":
-        """The same for Polars.
+        """Return the same for Polars.
 
         >>> Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)).to_polars()["value"].to_list()
         [3.0]
@@ -191,7 +191,7 @@ class Estimate:
         return make_polars(self._columns(level))
 
     def to_arrow(self, level: float = 0.95) -> "pa.Table":
-        """The same as an Arrow table.
+        """Return the same as an Arrow table.
 
         >>> Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)).to_arrow().column_names
         ['label', 'value', 'stderr', 'low', 'high']
@@ -214,7 +214,7 @@ class Estimate:
         )
 
     def simplex(self, total: float | None = None) -> PostProcessed:
-        """The nearest histogram (in Euclidean distance) without negative bins and with this public total.
+        """Return the nearest histogram (in Euclidean distance) without negative bins and with this public total.
 
         >>> Estimate(value=np.array([-2.0, 8.0, 4.0]), error=NormalError(stderr=1.0),
         ...          limits=(0, 10)).simplex().value

@@ -29,7 +29,7 @@ _EXTRAS = {"pandas": "frames", "polars": "frames", "pyarrow": "data"}
 
 
 def make_columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Columns:
-    """The columns of some rows.
+    """Return the columns of some rows.
 
     >>> make_columns(["label", "value"], [("car", 2.0), ("bus", 1.0)])
     {'label': ['car', 'bus'], 'value': [2.0, 1.0]}
@@ -39,7 +39,7 @@ def make_columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Columns
 
 
 def make_pandas(columns: Columns) -> "pd.DataFrame":
-    """A pandas DataFrame.
+    """Return a pandas DataFrame.
 
     >>> make_pandas({"label": ["car"], "value": [2.0]}).shape
     (1, 2)
@@ -48,7 +48,7 @@ def make_pandas(columns: Columns) -> "pd.DataFrame":
 
 
 def make_polars(columns: Columns) -> "pl.DataFrame":
-    """A Polars DataFrame.
+    """Return a Polars DataFrame.
 
     >>> make_polars({"label": ["car"], "value": [2.0]}).columns
     ['label', 'value']
@@ -58,7 +58,7 @@ def make_polars(columns: Columns) -> "pl.DataFrame":
 
 
 def make_arrow(columns: Columns) -> "pa.Table":
-    """An Arrow table.
+    """Return an Arrow table.
 
     >>> make_arrow({"label": ["car"], "value": [2.0]}).num_rows
     1
@@ -70,21 +70,21 @@ class Tabular(Protocol):
     """Whatever is a table of numbers; the functions below are its methods."""
 
     def _columns(self) -> Columns:
-        """The table."""
+        """Return the table."""
 
 
 def to_pandas(self: Tabular) -> "pd.DataFrame":
-    """A row for each number: label, value, stderr, low, high; in a survey its question first."""
+    """Return a row for each number: label, value, stderr, low, high; in a survey its question first."""
     return make_pandas(self._columns())
 
 
 def to_polars(self: Tabular) -> "pl.DataFrame":
-    """The same for Polars."""
+    """Return the same for Polars."""
     return make_polars(self._columns())
 
 
 def to_arrow(self: Tabular) -> "pa.Table":
-    """The same as an Arrow table."""
+    """Return the same as an Arrow table."""
     return make_arrow(self._columns())
 
 

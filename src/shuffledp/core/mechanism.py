@@ -41,7 +41,7 @@ class CentralMechanism(Protocol):
         """What is promised about the release."""
 
     def accuracy(self, beta: float) -> float:
-        """An alpha such that the error is at most alpha, except with probability beta."""
+        """Return an alpha such that the error is at most alpha, except with probability beta."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ class Mechanism(CentralMechanism, Protocol):
     """Answers with numbers."""
 
     def release(self, exact_answer: Any, rng: WordSource) -> Estimate:
-        """The answer with noise. Each call spends the guarantee once more."""
+        """Return the answer with noise. Each call spends the guarantee once more."""
 
     def variance(self) -> float:
         """Exact variance of the noise in each number."""
@@ -76,7 +76,7 @@ class Selector(CentralMechanism, Protocol):
     """Answers with one of finitely many candidates."""
 
     def select(self, utilities: ArrayLike, rng: WordSource) -> Selection:
-        """A candidate of nearly the highest utility. Each call spends the guarantee once more."""
+        """Return a candidate of nearly the highest utility. Each call spends the guarantee once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class MechanismSpec:
     and whether each of them must be given."""
 
     def build(self, crowd: Crowd, promise: Promise, **own: Any) -> Mechanism | Selector:
-        """The mechanism for these people: `make` with those of n and delta that it takes."""
+        """Return the mechanism for these people: `make` with those of n and delta that it takes."""
         known = {"n": crowd.n, "delta": promise.delta}
         more = {name: value for name, value in known.items() if name in self.options}
         return self.make(epsilon=promise.epsilon, **more, **own)

@@ -19,7 +19,7 @@ _LIMIT = 50
 
 
 def as_prose(text: str) -> str:
-    """A sentence as HTML: escaped, and what stands between backticks as code.
+    """Return a sentence as HTML: escaped, and what stands between backticks as code.
 
     >>> as_prose("`steps` < 9 chooses another")
     '<code>steps</code> &lt; 9 chooses another'
@@ -28,7 +28,7 @@ def as_prose(text: str) -> str:
 
 
 def say(text: str, *, bold: bool = False, small: bool = False) -> str:
-    """A paragraph.
+    """Return a paragraph.
 
     >>> say("a < b"), say("now", bold=True)
     ('<p>a &lt; b</p>', '<p><b>now</b></p>')
@@ -71,7 +71,7 @@ def make_table(
     chosen: int | None = None,
     texts: int = 1,
 ) -> str:
-    """A table whose first `texts` columns are texts, and the others numbers; the chosen row is in bold.
+    """Return a table whose first `texts` columns are texts, and the others numbers; the chosen row is in bold.
 
     >>> make_table(["", "n"], [["a", "3"]]).count("<td")
     1
@@ -84,7 +84,7 @@ def make_table(
 
 
 def as_html(picture: Picture, limit: int = _LIMIT) -> str:
-    """A table with an interval in each row: bars from 0, or a dot between the limits that are known.
+    """Return a table with an interval in each row: bars from 0, or a dot between the limits that are known.
 
     >>> row = Number("<script>", value=1.0, stderr=1.0, low=0.0, high=2.0)
     >>> "<script" in as_html(Picture(rows=(row,), level=0.95))
@@ -107,7 +107,7 @@ def as_html(picture: Picture, limit: int = _LIMIT) -> str:
 
 
 def _make_row(parts: list[str], texts: int, *, bold: bool = False) -> str:
-    """A row of pieces that are HTML already; the first one is its name."""
+    """Return a row of pieces that are HTML already; the first one is its name."""
     left = ' style="text-align:left"'
     rest = [
         f"<td{left if place < texts else ''}>{f'<b>{part}</b>' if bold else part}</td>"
@@ -122,7 +122,7 @@ def _wrap_rows(names: Sequence[str], lines: list[str]) -> str:
 
 
 def _find_ends(kept: list[Number]) -> tuple[float, float]:
-    """The range of all bars and intervals, 0 included."""
+    """Return the range of all bars and intervals, 0 included."""
     reached = [0.0, *(x for row in kept for x in (row.value, row.low, row.high))]
     finite = [x for x in reached if math.isfinite(x)]
     low, high = min(finite), max(finite)
@@ -130,7 +130,7 @@ def _find_ends(kept: list[Number]) -> tuple[float, float]:
 
 
 def _draw_bar(row: Number, ends: tuple[float, float]) -> str:
-    """A bar from 0, to the left if it is negative, and the interval as a line."""
+    """Return a bar from 0, to the left if it is negative, and the interval as a line."""
     zero, value = _place(0.0, ends), _place(row.value, ends)
     left, right = sorted((zero, value))
     colour = _BAR if row.value >= 0 else _NEGATIVE
@@ -139,7 +139,7 @@ def _draw_bar(row: Number, ends: tuple[float, float]) -> str:
 
 
 def _draw_dot(row: Number, ends: tuple[float, float]) -> str:
-    """A dot, and the interval as a line, on the line between the ends."""
+    """Return a dot, and the interval as a line, on the line between the ends."""
     middle = _HEIGHT // 2
     dot = f'<circle cx="{_place(row.value, ends)}" cy="{middle}" r="4" fill="{_BAR}"/>'
     axis = _line(f"M0 {middle}h{_WIDTH}M1 3v8M{_WIDTH - 1} 3v8", faint=True)

@@ -49,7 +49,7 @@ class MessageCode(Protocol):
         """payload[n] or payload[n, width] as octets[n, size]."""
 
     def decode_message(self, octets: Octets) -> Decoded:
-        """The payload of the rows that are messages of the protocol."""
+        """Return the payload of the rows that are messages of the protocol."""
 
 
 def report_bytes(slots: int, message_size: int, token: int = 0) -> int:

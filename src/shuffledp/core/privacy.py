@@ -90,7 +90,7 @@ class Guarantee:
         }
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         return stack(
             say(
                 f"epsilon = {round_up(self.epsilon, 6)}, delta = {round_up(self.delta, 3)}",

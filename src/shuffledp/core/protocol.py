@@ -69,7 +69,7 @@ class Calibration(Enum):
 
     @classmethod
     def read(cls, name: "Calibration | str") -> "Calibration":
-        """The member of that name.
+        """Return the member of that name.
 
         >>> Calibration.read("rough")
         Traceback (most recent call last):
@@ -138,7 +138,7 @@ class Cost:
 
     @classmethod
     def fixed(cls, bits: int, messages: int = 1) -> "Cost":
-        """The same number of messages from everybody, whatever the value.
+        """Return the same number of messages from everybody, whatever the value.
 
         >>> Cost.fixed(4).messages_mean
         1.0
@@ -192,7 +192,7 @@ class CurvedNoise(Noisy, Protocol):
     """A noisy part that may have its whole privacy curve at hand, which is faster than `delta` one by one."""
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
-        """The curve of ideal noise of `honest` users, and the distance d of the sampled noise to it.
+        """Return the curve of ideal noise of `honest` users, and the distance d of the sampled noise to it.
 
         The noise itself has at most the curve's delta + (1 + e^epsilon) d. None: only `delta` knows.
         """
@@ -202,7 +202,7 @@ class Accountant(Protocol):
     """The part of a protocol's promise that depends on who is honest."""
 
     def guarantee(self, honest: int) -> Guarantee:
-        """The guarantee if that many users (the protected one included) follow the protocol."""
+        """Return the guarantee if that many users (the protected one included) follow the protocol."""
 
     def delta(self, honest: int, epsilon: float) -> float:
         """At least the delta at any epsilon, if that many users follow the protocol."""
@@ -314,7 +314,7 @@ class ShuffleProtocol:
         return self.randomizer.cost
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: what it is for, what it costs, and what it promises."""
+        """Return how notebooks show it: what it is for, what it costs, and what it promises."""
         made = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
         facts: list[tuple[str, object]] = [
             ("task", self.task),
@@ -341,7 +341,7 @@ class ShuffleProtocol:
         return self.offers.deal is not None
 
     def guarantee_if(self, honest: float) -> Guarantee:
-        """What is left if only this share of the people who take part follows the protocol.
+        """Return what is left if only this share of the people who take part follows the protocol.
 
         >>> from shuffledp import protocols
         >>> protocols.krr.make_local(k=4, epsilon=1.0).guarantee_if(honest=0.5).epsilon
@@ -352,7 +352,7 @@ class ShuffleProtocol:
         return self.accountant.guarantee(honest_users(self.users, honest))
 
     def with_people(self, people: int, honest: float | None = None) -> "ShuffleProtocol":
-        """The same protocol, with the guarantee for the number of people who really took part.
+        """Return the same protocol, with the guarantee for the number of people who really took part.
 
         The share of them that is assumed honest stays as it was, unless another is given. Who drops out makes no noise: with
         fewer people than the noise was made for, the guarantee is weaker.
@@ -385,7 +385,7 @@ class ShuffleProtocol:
             )
 
     def match_domain(self, domain: Domain | None) -> Domain:
-        """The declared domain, if its codes mean what the protocol's mean; None: the protocol's own.
+        """Return the declared domain, if its codes mean what the protocol's mean; None: the protocol's own.
 
         A bit is the number 0 or 1, and integers are points of a grid: a sum of integers 0 .. 1 counts bits.
 
@@ -424,7 +424,7 @@ def _same_numbers(one: Domain, other: Domain) -> bool:
 
 
 def honest_users(n: int, honest: float) -> int:
-    """How many of n users a fraction `honest` is, rounded down.
+    """Return how many of n users a fraction `honest` is, rounded down.
 
     >>> honest_users(1001, 0.9)
     900
@@ -477,7 +477,7 @@ class Maker(Protocol):
         """The same for everything that a call takes: the options, n, epsilon, delta and honest."""
 
     def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
-        """The protocol for these people."""
+        """Return the protocol for these people."""
 
     def __call__(self, **arguments: Any) -> ShuffleProtocol: ...
 

@@ -44,7 +44,7 @@ class WordSource(Protocol):
     """Where uniform words come from: `SecureWords`, or `SeededWords` in tests and papers."""
 
     def words(self, count: int, bits: int = 64) -> Words:
-        """The next `count` uniform words of `bits` bits."""
+        """Return the next `count` uniform words of `bits` bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +74,7 @@ class Messages:
 
     @classmethod
     def join(cls, parts: Sequence["Messages"], starts: Sequence[int] | None = None) -> "Messages":
-        """What the same users send in several parts; the start of a part is added to its messages.
+        """Return what the same users send in several parts; the start of a part is added to its messages.
 
         >>> Messages.join([Messages.one_each(np.array([3, 1])), Messages.one_each(np.array([0, 0]))], (0, 10)).payload
         array([ 3,  1, 10, 10])
@@ -89,7 +89,7 @@ class Messages:
         )
 
     def of(self, user: int) -> tuple[Message, ...]:
-        """What one user sends, in order.
+        """Return what one user sends, in order.
 
         >>> Messages.one_each(np.array([[1, 0], [1, 1]])).of(0)
         ((1, 0),)
@@ -119,14 +119,14 @@ class Randomizer(Protocol):
         """Words of the tape that one input consumes."""
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        """The messages for inputs[n] and words[n, words_per_input]. Pure."""
+        """Return the messages for inputs[n] and words[n, words_per_input]. Pure."""
 
     def pmf(self, x: int) -> Law:
-        """The exact law of the messages of a user whose code is x."""
+        """Return the exact law of the messages of a user whose code is x."""
 
 
 def join_laws(laws: Sequence[Law], starts: Sequence[int] | None = None) -> Law:
-    """The law of what a user sends in several independent parts; starts are those of `Messages.join`.
+    """Return the law of what a user sends in several independent parts; starts are those of `Messages.join`.
 
     >>> coin = {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
     >>> join_laws([coin, coin], (0, 2))[1, 2]
@@ -162,7 +162,7 @@ def check_randomizer(name: str, value: Any, requirement: str) -> Randomizer:
 
 
 def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Messages:
-    """What the devices of users with these values send.
+    """Return what the devices of users with these values send.
 
     >>> from shuffledp import SeededWords, protocols
     >>> krr = protocols.krr.KRR(k=4, epsilon0=3.0)
@@ -181,7 +181,7 @@ def tape_width(randomizer: Randomizer) -> int:
 
 
 def encode_places(randomizer: Randomizer, places: Codes, words: Words) -> Messages:
-    """What people at places[n] of the domain send, with words[n, tape_width]: rounded, then randomized.
+    """Return what people at places[n] of the domain send, with words[n, tape_width]: rounded, then randomized.
 
     >>> from shuffledp import Reals, protocols
     >>> half = protocols.duchi.Duchi(domain=Reals(lower=0.0, upper=1.0, steps=1), epsilon0=9.0)

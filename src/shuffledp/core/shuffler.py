@@ -24,7 +24,7 @@ class Shuffled:
 
 
 def shuffle(messages: Messages, rng: WordSource) -> Shuffled:
-    """A uniformly random permutation of all messages.
+    """Return a uniformly random permutation of all messages.
 
     The messages are put in the order of independent 64-bit keys. Distinct i.i.d. keys make every
     order equally likely; should two keys be equal, all are drawn again, so the law is exact.

@@ -34,7 +34,7 @@ class Steps:
     ends: tuple[float, float]
 
     def bracket(self, share: float) -> tuple[float, float]:
-        """The interval in which the quantile lies, if the band holds.
+        """Return the interval in which the quantile lies, if the band holds.
 
         >>> steps = Steps(points=(1, 2, 3), shares=(0.2, 0.5, 1), lows=(0.1, 0.4, 1), highs=(0.3, 0.6, 1), ends=(0, 3))
         >>> steps.bracket(0.5), steps.bracket(0.25)
@@ -45,7 +45,7 @@ class Steps:
         return max(below, default=self.ends[0]), min(above, default=self.ends[1])
 
     def band(self) -> tuple[list[_Place], list[_Place]]:
-        """The corners of what the function is at least and at most, from the left to the right.
+        """Return the corners of what the function is at least and at most, from the left to the right.
 
         >>> steps = Steps(points=(1, 2), shares=(0.2, 0.9), lows=(0.1, 0.8), highs=(0.3, 1), ends=(0, 2))
         >>> steps.band()
@@ -62,7 +62,7 @@ class Steps:
         return low, [*high, (left, 1.0), *([(self.ends[1], 1.0)] if left < self.ends[1] else [])]
 
     def interpolate(self, x: float) -> tuple[float, float, float]:
-        """The least, the estimate by interpolation (NaN left of all points) and the most at x."""
+        """Return the least, the estimate by interpolation (NaN left of all points) and the most at x."""
         place = bisect_left(self.points, x)
         if place == len(self.points):
             return self.lows[-1], self.shares[-1], 1.0
@@ -77,7 +77,7 @@ class Steps:
 
 
 def find_steps(picture: Picture) -> Steps | None:
-    """The points in order, shares and intervals between 0 and 1; None if the picture is of something else.
+    """Return the points in order, shares and intervals between 0 and 1; None if the picture is of something else.
 
     >>> find_steps(Picture(rows=(), level=0.95)) is None
     True
@@ -135,7 +135,7 @@ def draw_steps(picture: Picture, width: int) -> list[str]:
 
 
 def _mark(share: float, least: float, value: float, most: float) -> str:
-    """What stands in a line of text: the curve, the band, or nothing."""
+    """Return what stands in a line of text: the curve, the band, or nothing."""
     half = 0.5 / (_ROWS - 1)
     if abs(value - share) <= half:
         return "●"
@@ -143,7 +143,7 @@ def _mark(share: float, least: float, value: float, most: float) -> str:
 
 
 def draw_distribution(picture: Picture) -> str:
-    """An SVG of a distribution function with its band and its quartiles; "" of anything else.
+    """Return an SVG of a distribution function with its band and its quartiles; "" of anything else.
 
     >>> from shuffledp.core.display import Curve, Number
     >>> rows = (Number("<= 1", 0.4, 0.01, 0.38, 0.42), Number("<= 2", 1.0, 0.0, 1.0, 1.0))
@@ -195,7 +195,7 @@ def _rule(share: float, steps: Steps) -> str:
 
 
 def _write(x: float, share: float | None, text: str, ends: tuple[float, float], anchor: str) -> str:
-    """A number at the left of a share, or below a point."""
+    """Return a number at the left of a share, or below a point."""
     if share is None:
         across, down = _place(x, 0.0, ends)[0], _HEIGHT - _BOTTOM + 15.0
     else:

@@ -124,7 +124,7 @@ class Texts:
         raise UnsupportedError(f"{self} are too many to be listed: spell(codes) names some of them")
 
     def normalize(self, text: str) -> str:
-        """The text as it is counted, before anything is refused or cut.
+        """Return the text as it is counted, before anything is refused or cut.
 
         >>> Texts(alphabet="word", max_length=8).normalize("ＷＬＡＮ-5 ")
         'wlan-5'
@@ -137,7 +137,7 @@ class Texts:
         return (stripped.lower() if folds else stripped).strip(_SPACES)
 
     def read(self, texts: Sequence[Any]) -> tuple[Spelt, _Bytes]:
-        """The code of each text, and what is wrong with it; too long a text has the code of what fits.
+        """Return the code of each text, and what is wrong with it; too long a text has the code of what fits.
 
         >>> codes, faults = Texts(alphabet="letters", max_length=3).read(["cat", "cats", "", "c4t"])
         >>> faults, bool(codes[0] == codes[1])
@@ -170,7 +170,7 @@ class Texts:
         return cut, TOO_LONG
 
     def _pack(self, words: list[bytes]) -> Spelt:
-        """The codes of words that fit; that of no word at all is 0."""
+        """Return the codes of words that fit; that of no word at all is 0."""
         width = self.max_length
         digits = np.array(words, dtype=f"S{width}").view(np.uint8).reshape(len(words), width)
         places = self._digits()[digits]
@@ -180,7 +180,7 @@ class Texts:
         return codes
 
     def _digits(self) -> Spelt:
-        """The digit of each byte; 0 for bytes outside the alphabet."""
+        """Return the digit of each byte; 0 for bytes outside the alphabet."""
         table = np.zeros(256, dtype=np.uint64)
         symbols = np.frombuffer(ALPHABETS[self.alphabet].symbols, dtype=np.uint8)
         table[symbols] = np.arange(1, self.base, dtype=np.uint64)
@@ -193,7 +193,7 @@ class Texts:
         return _accept(self, array.tolist())
 
     def complain(self, fault: int) -> str:
-        """What is wrong, in words."""
+        """Return what is wrong, in words."""
         if fault == MISSING:
             return "is empty"
         if fault == UNKNOWN:
@@ -201,7 +201,7 @@ class Texts:
         return f"is longer than {self.max_length} bytes"
 
     def spell(self, codes: Codes) -> list[str | None]:
-        """The word of each code; None where it is the code of no word.
+        """Return the word of each code; None where it is the code of no word.
 
         >>> Texts(alphabet="letters", max_length=2).spell(np.array([0, 1, 27, 28]))
         [None, None, 'a', 'aa']
@@ -259,7 +259,7 @@ class Keys:
         raise UnsupportedError(f"{self} are too many to be listed: spell(codes) names some of them")
 
     def read(self, numbers: Sequence[Any]) -> tuple[Spelt, _Bytes]:
-        """The code of each number, or of a text that spells it, and what is wrong with it.
+        """Return the code of each number, or of a text that spells it, and what is wrong with it.
 
         A number out of range has the code of the nearest end.
 
@@ -298,7 +298,7 @@ class Keys:
         return _accept(self, array.tolist())
 
     def complain(self, fault: int) -> str:
-        """What is wrong, in words."""
+        """Return what is wrong, in words."""
         if fault == MISSING:
             return "is missing"
         if fault == UNKNOWN:

@@ -76,7 +76,7 @@ def fraction_of_one(name: str, value: object) -> float:
 
 
 def level(value: object) -> float:
-    """A confidence level strictly between 0 and 1.
+    """Return a confidence level strictly between 0 and 1.
 
     >>> level(0.95)
     0.95

@@ -117,7 +117,7 @@ def learning_n(
     max_messages: float | None = None,
     runs: int | None = None,
 ) -> SampleComplexity:
-    """The smallest n with an expected distance of at most alpha, for the uniform distribution.
+    """Return the smallest n with an expected distance of at most alpha, for the uniform distribution.
 
     Without `max_messages`, users of the shuffle model may send as many messages as they like. `runs` is
     the number of simulated collections at each n that is tried; by default enough that n is known to about one
@@ -181,7 +181,7 @@ def learning_order(
     model: str = "shuffle",
     protocol: str | None = None,
 ) -> Order:
-    """What theory says about n, as an order; constants are 1, so it is not a number of people.
+    """Return what theory says about n, as an order; constants are 1, so it is not a number of people.
 
     >>> print(learning_order(k=100, alpha=0.1, epsilon=1.0, model="central"))
     k / alpha^2 + k / (alpha epsilon) = 1.1e+04 (an order, constants 1; Diakonikolas, Hardt, Schmidt 2015)
@@ -223,7 +223,7 @@ def _local_order(k: int, alpha: float, epsilon: float) -> Order:
 
 
 def expected_empirical_tv(n: int, k: int) -> float:
-    """The expected distance between the frequencies of n people and the uniform distribution they come from.
+    """Return the expected distance between the frequencies of n people and the uniform distribution they come from.
 
     k / (2 n) times E|B - n/k|, B ~ Bin(n, 1/k), by de Moivre's formula for the mean absolute deviation:
     E|B - n q| = 2 v Pr[B = v] (1 - q), v = floor(n q) + 1.
@@ -334,7 +334,7 @@ def _choose_next(here: _Point, alpha: float, too_few: int, enough: _Point | None
 
 
 def _slope(before: _Point | None, n: int, mean: float) -> float:
-    """How fast the error falls, d log(error) / d log(n): between -1 (noise) and -1/2 (sampling)."""
+    """Return how fast the error falls, d log(error) / d log(n): between -1 (noise) and -1/2 (sampling)."""
     if before is None:
         return -0.7
     step = math.log(n / before.n)
@@ -348,7 +348,7 @@ def _has_no_simulation(protocol: ShuffleProtocol) -> str | None:
 
 
 def _find_least(honest: float) -> int:
-    """The smallest n that has an honest user."""
+    """Return the smallest n that has an honest user."""
     honest_users(10**9, honest)  # refuses what is no fraction
     return math.ceil(1 / honest)
 
@@ -360,7 +360,7 @@ def _first_guess(
     alpha: float,
     least: int,
 ) -> tuple[int, str]:
-    """Where normal errors with the best protocol's variance would have the distance alpha, and its name."""
+    """Return where normal errors with the best protocol's variance would have the distance alpha, and its name."""
     n = max(least, math.ceil(k / alpha**2))
     name = find(protocol, n).name
     for _ in range(2):  # which protocol is best may depend on n
@@ -386,7 +386,7 @@ def _normal_n(made: Callable[[int], Source], start: int, k: int, alpha: float, l
 
 
 def _measure(chosen: Source, k: int, runs: int, n: int) -> tuple[float, float]:
-    """The mean distance of simulated collections, and its standard error."""
+    """Return the mean distance of simulated collections, and its standard error."""
     words, people = SeededWords(_SEED), np.random.default_rng(_SEED)
     uniform = np.full(k, 1 / k)
     distances = np.empty(runs)

@@ -71,13 +71,13 @@ class Observer(Protocol):
         """What is promised to each user of the group; None: nothing."""
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
-        """What the analyzer learns of these values: observed[...]."""
+        """Return what the analyzer learns of these values: observed[...]."""
 
     def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
-        """The same for n values from p[cells] or, run by run, from p[runs, cells]: [runs, ...]."""
+        """Return the same for n values from p[cells] or, run by run, from p[runs, cells]: [runs, ...]."""
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
-        """How far observed[..., :] of n users is from the law r; larger is further."""
+        """Return how far observed[..., :] of n users is from the law r; larger is further."""
 
 
 def multinomials(generator: np.random.Generator, n: int, p: Floats, runs: int) -> Counts:
@@ -113,7 +113,7 @@ class OneMessage(Protocol):
         """Q[..., message] if values have the law p[..., category]."""
 
     def supports(self, tallies: Counts | Floats) -> Floats:
-        """How many messages of tallies[..., message] lie in the likely set of each category."""
+        """Return how many messages of tallies[..., message] lie in the likely set of each category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ class HadamardMessages:
 
 
 def _walsh_hadamard(blocks: Floats) -> Floats:
-    """The last axis times the Sylvester-Hadamard matrix of its length, a power of two."""
+    """Return the last axis times the Sylvester-Hadamard matrix of its length, a power of two."""
     length = blocks.shape[-1]
     if length <= _SHORT:
         short: Floats = blocks @ _matrix(length)  # sums of integers stay exact
@@ -347,7 +347,7 @@ class Tagged(_Shuffled):
         return replace(own, delta=delta, proof=f"{own.proof}; each device draws its group")
 
     def draw(self, n: int, rng: WordSource) -> Codes:
-        """The group of each device, uniform."""
+        """Return the group of each device, uniform."""
         drawn: Codes = (rng.words(n, 8) & np.uint8(self.groups - 1)).astype(np.int64)
         return drawn
 
@@ -455,7 +455,7 @@ class ManyDummies:
 
 
 def draw_occupancy(balls: int, cells: int, generator: np.random.Generator) -> Counts:
-    """How many of the cells hold 0, 1, 2, ... balls, if each ball falls into any of them.
+    """Return how many of the cells hold 0, 1, 2, ... balls, if each ball falls into any of them.
 
     A Poisson number of balls, a little fewer than are wanted, makes the cells independent: how many hold each number
     is multinomial. Given how many balls that were, they fell uniformly, and so do those that are still missing.
@@ -483,7 +483,7 @@ def draw_occupancy(balls: int, cells: int, generator: np.random.Generator) -> Co
 
 
 def _find_kinds(p: Floats) -> tuple[Floats, Counts]:
-    """The probabilities that occur in p, and how many cells have each."""
+    """Return the probabilities that occur in p, and how many cells have each."""
     levels, cells = np.unique(p, return_counts=True)
     return levels, cells.astype(np.int64)
 
@@ -598,7 +598,7 @@ def _count(values: Codes, cells: int) -> Counts:
 
 
 def _variance(protocol: ShuffleProtocol, n: int) -> float:
-    """The variance of the noise in one cell; it does not depend on the data."""
+    """Return the variance of the noise in one cell; it does not depend on the data."""
     inputs = np.zeros(protocol.randomizer.domain.size, dtype=np.int64)
     inputs[0] = n
     return float(np.asarray(protocol.analyzer.variance(inputs))[0])
@@ -620,7 +620,7 @@ def collisions(
     noise_mean: float = 0.0,
     noise_variance: float = 0.0,
 ) -> Floats:
-    r"""An unbiased estimate of n (n - 1) times the squared distance of two vectors of probabilities.
+    r"""Return an unbiased estimate of n (n - 1) times the squared distance of two vectors of probabilities.
 
     Each of n independent users adds 1 to cell j with probability Q_j (to any number of cells, or to
     none), noise of known mean and variance is added to every cell, and `expected` is r. With c_j the

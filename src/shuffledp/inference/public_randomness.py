@@ -18,7 +18,7 @@ __all__ = ["part_sizes", "partition", "public_words", "split_into_groups"]
 
 
 def public_words(seed: int) -> SeededWords:
-    """The words of a public seed: another stream than `SeededWords(seed)`, which may make the noise.
+    """Return the words of a public seed: another stream than `SeededWords(seed)`, which may make the noise.
 
     >>> bool(public_words(7).words(1)[0] == SeededWords(7).words(1)[0])
     False
@@ -29,7 +29,7 @@ def public_words(seed: int) -> SeededWords:
 
 
 def part_sizes(k: int, parts: int) -> Counts:
-    """The sizes of `parts` nearly equal parts of k categories; the same for every seed.
+    """Return the sizes of `parts` nearly equal parts of k categories; the same for every seed.
 
     >>> part_sizes(8, 3)
     array([3, 3, 2])
@@ -38,7 +38,7 @@ def part_sizes(k: int, parts: int) -> Counts:
 
 
 def partition(k: int, parts: int, words: WordSource) -> Codes:
-    """The part of each category: uniform among all partitions with those sizes.
+    """Return the part of each category: uniform among all partitions with those sizes.
 
     >>> np.bincount(partition(8, 3, public_words(1)))
     array([3, 3, 2])
@@ -65,7 +65,7 @@ def _shares(k: int, parts: int) -> Codes:
 
 
 def _order(size: int, words: WordSource) -> Codes:
-    """A uniform permutation: the order of distinct keys."""
+    """Return a uniform permutation: the order of distinct keys."""
     while True:
         keys = words.words(size)
         order = np.argsort(keys)

@@ -102,7 +102,7 @@ class Reduction:
         return tuple(m / (self.cells * q) for m, q in pairs)
 
     def law(self, x: int) -> tuple[Fraction, ...]:
-        """The exact probability of each cell for a user of category x."""
+        """Return the exact probability of each cell for a user of category x."""
         mixed = [self.mix / self.k] * self.k
         mixed[x] += 1 - self.mix
         law: list[Fraction] = []
@@ -114,7 +114,7 @@ class Reduction:
         return tuple(law)
 
     def apply(self, inputs: Codes, rng: WordSource, bits: int = 64) -> Counts:
-        """The cell of each user, drawn with exactly that law: no probability is rounded.
+        """Return the cell of each user, drawn with exactly that law: no probability is rounded.
 
         >>> from shuffledp import SeededWords
         >>> uniform = Reduction(q=(Fraction(1, 2), Fraction(1, 2)))
@@ -145,7 +145,7 @@ class Reduction:
 
 
 def list_reductions(q: Iterable[object]) -> tuple[Reduction, ...]:
-    """The maps to choose from: those that no other one beats both in cells and in what they keep.
+    """Return the maps to choose from: those that no other one beats both in cells and in what they keep.
 
     >>> [(each.cells, str(each.kept)) for each in list_reductions([Fraction(1, 4)] * 4)]
     [(4, '1')]
@@ -219,7 +219,7 @@ def exact_law(q: Iterable[object]) -> tuple[Fraction, ...]:
 
 
 def _slack(given: list[object], law: list[Fraction]) -> Fraction:
-    """How far the sum of a law may be from 1: nothing if it has no floats."""
+    """Return how far the sum of a law may be from 1: nothing if it has no floats."""
     slack = Fraction(0)
     for value, exact in zip(given, law, strict=True):
         if isinstance(value, float | np.floating):

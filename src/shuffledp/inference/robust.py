@@ -61,7 +61,7 @@ def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
 
 
 def _find_reach(protocol: ShuffleProtocol, liars: int) -> Fraction | float:
-    """How far the reports of these liars can move the answer, at most."""
+    """Return how far the reports of these liars can move the answer, at most."""
     offers, messages = protocol.offers, liars * protocol.cost.messages_max
     if offers.influence is not None and not math.isinf(influence := offers.influence()):
         return messages * influence
@@ -195,7 +195,7 @@ def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
 
 
 def protect_members(group: Guarantee, *, n: int, honest: int, chance: float) -> Guarantee:
-    """What a group's guarantee is worth to one of n people who are put into groups at random.
+    """Return what a group's guarantee is worth to one of n people who are put into groups at random.
 
     `honest` of the n are honest, and `chance` is that of a group with fewer than its guarantee counts on.
 
@@ -217,6 +217,6 @@ def protect_members(group: Guarantee, *, n: int, honest: int, chance: float) -> 
 
 
 def _find_entropy(a: float, p: float) -> float:
-    """The relative entropy of a coin of chance a to one of chance p."""
+    """Return the relative entropy of a coin of chance a to one of chance p."""
     first = a * math.log(a / p) if a > 0 else 0.0
     return first + (1 - a) * math.log((1 - a) / (1 - p)) if a < 1 else first

@@ -109,7 +109,7 @@ class Tester:
         return part_sizes(self.n, self.groups)
 
     def observe(self, values: Codes, public: WordSource, rng: WordSource) -> float:
-        """The statistic of these values: parts and groups from `public`, noise from `rng`."""
+        """Return the statistic of these values: parts and groups from `public`, noise from `rng`."""
         if isinstance(self.observer, Tagged):
             maps = np.stack([partition(self.k, self.parts, public) for _ in range(self.groups)])
             group = self.observer.draw(len(values), rng)
@@ -130,14 +130,14 @@ class Tester:
         return split_into_groups(self.n, self.groups, public)
 
     def null(self, runs: int, generator: np.random.Generator) -> Floats:
-        """The statistic of `runs` simulated crowds whose values are uniform.
+        """Return the statistic of `runs` simulated crowds whose values are uniform.
 
         Its law is the same for every public seed, as all parts have the same sizes.
         """
         return self._simulate(runs, generator, lambda _: self._uniform)
 
     def far(self, alpha: float, runs: int, generator: np.random.Generator) -> Floats:
-        """The same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
+        """Return the same for values from a random one of the nearest laws at distance alpha, public coins fresh."""
         if isinstance(self.observer, ManyDummies):  # to which all cells are the same
             law = _lower_some(self.k, alpha)
             return self._simulate(runs, generator, lambda _: law)
@@ -206,7 +206,7 @@ class _Wanted:
         return float_above(bound_generator(self.n, _TAGGED_WORDS, self.epsilon))
 
     def group(self, number: int) -> int:
-        """The size of the smallest of `number` groups."""
+        """Return the size of the smallest of `number` groups."""
         users = self.n // number
         if users < 2:
             raise UnsupportedError(f"n={self.n} users are too few for {number} groups of two")
@@ -305,7 +305,7 @@ def _plan_direct_parts(want: _Wanted) -> _Plan:
 
 
 def _plan_correlated_parts(want: _Wanted) -> _Plan:
-    """The same with the noise of discrete Laplace laws, of variance about 8 / epsilon^2 in each part."""
+    """Return the same with the noise of discrete Laplace laws, of variance about 8 / epsilon^2 in each part."""
     wanted = want.n * want.epsilon**2 / 8
     if want.k < 2 * _FEWEST or wanted > want.k / math.sqrt(2):
         return _plan_correlated(want)
@@ -320,7 +320,7 @@ def _noise(want: _Wanted) -> float:
 
 
 def _power(about: float, k: int) -> int:
-    """The power of two nearest to `about` in ratio, at least 2; k if it comes that close."""
+    """Return the power of two nearest to `about` in ratio, at least 2; k if it comes that close."""
     parts: int = 2 ** max(1, round(math.log2(about)))
     return k if parts > k / math.sqrt(2) else parts
 
@@ -381,7 +381,7 @@ PURE: dict[tuple[str, str], dict[str, Callable[[_Wanted], _Plan]]] = {
 
 
 def method_names(model: str, coin: str) -> tuple[str, ...]:
-    """The methods of a model and a coin.
+    """Return the methods of a model and a coin.
 
     >>> method_names("local", "public")
     ('hashed', 'halving', 'private_hadamard')
@@ -397,7 +397,7 @@ def method_names(model: str, coin: str) -> tuple[str, ...]:
 
 
 def check_method(model: str, coin: str, method: str | None) -> str | None:
-    """The method if there is such a one; None if none is named.
+    """Return the method if there is such a one; None if none is named.
 
     >>> check_method("local", "public", None), check_method("local", "public", "halving")
     (None, 'halving')
@@ -411,7 +411,7 @@ def check_method(model: str, coin: str, method: str | None) -> str | None:
 
 
 def list_methods(model: str, coin: str, k: int) -> tuple[str, ...]:
-    """The methods that are compared if none is named; of very many categories only those that count cells.
+    """Return the methods that are compared if none is named; of very many categories only those that count cells.
 
     >>> list_methods("shuffle", "public", 10**6)
     ('direct', 'private_direct')
@@ -433,7 +433,7 @@ def make_tester(
     delta: float = 0.0,
     honest: float = HONEST,
 ) -> Tester:
-    """The tester of that name for n users; the parameters must have been checked.
+    """Return the tester of that name for n users; the parameters must have been checked.
 
     >>> asked = {"model": "shuffle", "coin": "public", "epsilon": 1.0, "delta": 1e-6, "honest": 1}
     >>> make_tester(n=10**5, k=4096, method="direct", **asked).parts
@@ -483,7 +483,7 @@ def draw_alternatives(
 
 
 def _lower(k: int, alpha: float) -> tuple[int, float, float]:
-    """How many categories are lowered, and how likely they and the others are then."""
+    """Return how many categories are lowered, and how likely they and the others are then."""
     m = count_lowered(k, alpha)
     return m, 1 / k - alpha / m, 1 / k + alpha / (k - m)
 

@@ -71,7 +71,7 @@ def uniformity_n(
     honest: float = HONEST,
     seed: int = _SEED,
 ) -> SampleComplexity:
-    """The smallest n at which `uniformity_test` with these parameters keeps both errors.
+    """Return the smallest n at which `uniformity_test` with these parameters keeps both errors.
 
     The same question always gets the same answer, unless another `seed` is given for the simulation.
 
@@ -103,7 +103,7 @@ def identity_n(
     honest: float = HONEST,
     seed: int = _SEED,
 ) -> SampleComplexity:
-    """The smallest n at which `identity_test` with these parameters keeps both errors.
+    """Return the smallest n at which `identity_test` with these parameters keeps both errors.
 
     >>> uniform = identity_n(q=[0.25] * 4, alpha=0.3, model="none")
     >>> uniform.n == uniformity_n(k=4, alpha=0.3, model="none").n
@@ -134,7 +134,7 @@ def identity_n(
 
 
 def _list_able(maps: Iterable[Reduction], alpha: float) -> list[Reduction]:
-    """The maps whose cells can be that far from uniform."""
+    """Return the maps whose cells can be that far from uniform."""
     able = [
         each for each in maps if each.kept * Fraction(float(alpha)) <= 1 - Fraction(1, each.cells)
     ]
@@ -165,7 +165,7 @@ class _Search:
         self.wanted = -NormalDist().inv_cdf(self.most)
 
     def find(self) -> _Crossing:
-        """The method that needs the fewest people, and how many."""
+        """Return the method that needs the fewest people, and how many."""
         if self.asked["method"] is not None:
             return self._cross(self.asked["method"], self._roughly(self.asked["method"], None))
         rough: dict[str, int] = {}
@@ -237,7 +237,7 @@ class _Search:
         return _find_crossing(lambda n: self._separate(name, n) >= self.wanted, start)
 
     def _miss(self, name: str, n: int, runs: int) -> float | None:
-        """The share of far laws that are accepted; None if so few users cannot be promised anything."""
+        """Return the share of far laws that are accepted; None if so few users cannot be promised anything."""
         try:
             tester = self._make(name, n)
         except UnsupportedError:
@@ -281,7 +281,7 @@ class _Search:
         return _Crossing(method=name, n=n, doubt=doubt, miss=self.most, runs=runs * len(points))
 
     def _find_least(self, name: str, points: list[int]) -> int:
-        """The smallest n that can be promised anything, near these."""
+        """Return the smallest n that can be promised anything, near these."""
 
         def is_able(n: int) -> bool:
             try:
@@ -338,7 +338,7 @@ def _fit(
 
 
 def _largest_miss(ballot: Vote, error: float) -> float:
-    """How often a group may miss if the vote is to miss with probability at most `error`."""
+    """Return how often a group may miss if the vote is to miss with probability at most `error`."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -347,7 +347,7 @@ def _largest_miss(ballot: Vote, error: float) -> float:
 
 
 def _find_crossing(enough: Callable[[int], bool], start: int) -> int:
-    """A number that is enough, at most 6 % above one that is not: outward from start, then halving."""
+    """Return a number that is enough, at most 6 % above one that is not: outward from start, then halving."""
     step = 1.6
     low, high = (1, start) if enough(start) else (start, 0)
     while high == 0:
@@ -378,7 +378,7 @@ def uniformity_order(
     coin: str,
     method: str,
 ) -> Order:
-    """The order of the method; a sum of terms, each of which leads somewhere.
+    """Return the order of the method; a sum of terms, each of which leads somewhere.
 
     >>> print(uniformity_order(k=256, alpha=0.1, epsilon=1.0, delta=1e-6, model="none",
     ...                     coin="private", method="collisions"))

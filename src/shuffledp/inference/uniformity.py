@@ -134,7 +134,7 @@ class UniformityTest:
         }
 
     def describe(self) -> str:
-        """The verdict and what it means, in a few lines.
+        """Return the verdict and what it means, in a few lines.
 
         >>> print(uniformity_test([0, 0, 0, 1] * 500, k=2, alpha=0.2, model="none", error=0.01).describe())
         Rejected: values like these would be rare if the law were the one tested (p-value 0.000437).
@@ -155,7 +155,7 @@ class UniformityTest:
         ]
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         facts = [
             ("statistic", f"{self.statistic:.6g}, rejected above {self.threshold:.6g}"),
             ("p-value", f"{self.p_value:.3g}, rejected up to {self.level:.3g}"),
@@ -335,7 +335,7 @@ def judge_cells(
 def choose_reduction(
     maps: Sequence[Reduction], *, n: int, alpha: float, ballot: "Vote", asked: dict[str, Any]
 ) -> Reduction:
-    """The map whose cells tell laws at distance alpha best from q with n users; it knows nothing of the data.
+    """Return the map whose cells tell laws at distance alpha best from q with n users; it knows nothing of the data.
 
     >>> asked = check_question(model="none", coin="private", method=None, epsilon=None, delta=None, honest=1.0)
     >>> maps = list_reductions([0.01, 0.99])
@@ -384,11 +384,11 @@ class Vote:
         return round(self.level * (self.runs + 1))
 
     def p_value(self, rejections: int) -> float:
-        """How likely that number of groups, or more, reject if all values are uniform."""
+        """Return how likely that number of groups, or more, reject if all values are uniform."""
         return binomial_tail(self.voters, self.level, rejections)
 
     def miss(self, miss: float) -> float:
-        """How likely the vote accepts if each group accepts with probability `miss`."""
+        """Return how likely the vote accepts if each group accepts with probability `miss`."""
         needed = self.needed
         return 1 - binomial_tail(self.voters, 1 - miss, needed)
 
@@ -400,7 +400,7 @@ class Vote:
 
 
 def plan_vote(error: float) -> Vote:
-    """The fewest groups whose levels are not below one in a thousand.
+    """Return the fewest groups whose levels are not below one in a thousand.
 
     >>> plan_vote(1e-6).voters, plan_vote(1e-6).needed, plan_vote(1e-6).p_value(3) <= 1e-6
     (5, 3, True)
@@ -449,7 +449,7 @@ def monte_carlo_p(observed: float, simulated: Floats) -> float:
 
 
 def find_threshold(simulated: Floats, rank: int) -> float:
-    """The rank-th largest: the Monte-Carlo p-value is at most rank / (runs + 1) exactly above it.
+    """Return the rank-th largest: the Monte-Carlo p-value is at most rank / (runs + 1) exactly above it.
 
     >>> find_threshold(np.array([1.0, 3.0, 5.0]), 1)
     5.0
@@ -497,7 +497,7 @@ def _result(found: list[_Verdict], ballot: Vote, **fields: Any) -> UniformityTes
 def choose_method(
     *, n: int, of: int, k: int, alpha: float, ballot: Vote, asked: dict[str, Any]
 ) -> str:
-    """The method named, or the one whose statistic tells laws at distance alpha best from uniform with n users.
+    """Return the method named, or the one whose statistic tells laws at distance alpha best from uniform with n users.
 
     They are compared by a few simulated crowds that know nothing of the data.
 
@@ -542,7 +542,7 @@ def separate(
 
 
 def share_promise(asked: dict[str, Any], *, people: int, n: int) -> dict[str, Any]:
-    """What the tester of a random group of that many of n people is asked for.
+    """Return what the tester of a random group of that many of n people is asked for.
 
     Behind a shuffler the noise must be enough for the honest people that the group has but for half of delta.
 
@@ -563,7 +563,7 @@ def share_promise(asked: dict[str, Any], *, people: int, n: int) -> dict[str, An
 
 
 def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Guarantee | None:
-    """What everybody is promised, whichever group it is."""
+    """Return what everybody is promised, whichever group it is."""
     every = [(each.n, each.observer.guarantee) for each in testers]
     (people, first), *_ = every
     if first is None or first.model is not Model.SHUFFLE or people == n:
@@ -607,7 +607,7 @@ def check_question(
     delta: float | None,
     honest: float,
 ) -> dict[str, Any]:
-    """The checked parameters of `make_tester`, apart from n and k.
+    """Return the checked parameters of `make_tester`, apart from n and k.
 
     >>> check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
     {'model': 'local', 'coin': 'public', 'method': None, 'epsilon': 1.0}
@@ -627,7 +627,7 @@ def check_question(
 
 
 def check_error(error: float) -> float:
-    """A stated error above 0 and at most 1/2.
+    """Return a stated error above 0 and at most 1/2.
 
     >>> check_error(0.6)
     Traceback (most recent call last):

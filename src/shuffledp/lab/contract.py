@@ -103,11 +103,11 @@ class Context:
         return quick if self.effort is Effort.QUICK else full
 
     def words(self, label: str) -> SeededWords:
-        """A word source that depends on the experiment and the label alone."""
+        """Return a word source that depends on the experiment and the label alone."""
         return SeededWords(self._seed(label))
 
     def generator(self, label: str) -> np.random.Generator:
-        """The same for NumPy's own distributions.
+        """Return the same for NumPy's own distributions.
 
         >>> Context(name="coins", effort=Effort.FULL).generator("x").integers(10, size=3).shape
         (3,)

@@ -17,7 +17,7 @@ _MODULE = "shuffledp_experiments"
 
 
 def folders() -> dict[str, Path]:
-    """The folder of each experiment, by name.
+    """Return the folder of each experiment, by name.
 
     >>> "laplace_tail" in folders()
     True
@@ -32,7 +32,7 @@ def folders() -> dict[str, Path]:
 
 
 def load(name: str) -> Experiment:
-    """The experiment of that name.
+    """Return the experiment of that name.
 
     >>> load("laplace").name
     Traceback (most recent call last):

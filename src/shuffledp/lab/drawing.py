@@ -28,7 +28,7 @@ def panels(
     width: float = 4.6,
     height: float = 3.9,
 ) -> tuple[Figure, list[Axes]]:
-    """A row of panels with these titles.
+    """Return a row of panels with these titles.
 
     >>> figure, axes = panels(["one", "two"], x="n", y="error", scales=("log", "log"))
     >>> len(axes), axes[0].get_xscale()

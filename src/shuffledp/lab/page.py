@@ -139,7 +139,7 @@ def _permalink(name: str) -> str:
 
 
 def name_verdict(experiment: str, claim: str) -> str:
-    """The anchor of a verdict on the page; it stays the same as long as the claim does.
+    """Return the anchor of a verdict on the page; it stays the same as long as the claim does.
 
     >>> name_verdict("laplace_tail", "a claim") == name_verdict("laplace_tail", "a claim")
     True
@@ -148,7 +148,7 @@ def name_verdict(experiment: str, claim: str) -> str:
 
 
 def _yourself(record: Record, effort: Effort, folder: Path) -> str:
-    """The command, the citation, and the data to take home."""
+    """Return the command, the citation, and the data to take home."""
     command = f"shuffledp lab {record.name}" + (" --quick" if effort is Effort.QUICK else "")
     agree = sum(verdict.agrees for verdict in record.verdicts)
     citation = (

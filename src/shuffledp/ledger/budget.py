@@ -90,7 +90,7 @@ class Budget:
 
     @classmethod
     def for_releases(cls, times: int, *, epsilon: float, delta: float) -> "Budget":
-        """The budget that so many equal releases use up exactly, as people read the numbers.
+        """Return the budget that so many equal releases use up exactly, as people read the numbers.
 
         A product of floating-point numbers can be below the sum of its decimals: 12 * 0.3418 is
         4.1015999999999995. No budget has a delta of 1 or more.
@@ -133,7 +133,7 @@ class Spent:
 
 
 def price(guarantee: Guarantee) -> Charge:
-    """What a guarantee costs in replace-one terms.
+    """Return what a guarantee costs in replace-one terms.
 
     Replacing a person is removing one and adding another, so an add-remove guarantee counts as
     (2 epsilon, (1 + e^epsilon) delta): group privacy for two steps.
@@ -158,7 +158,7 @@ def price(guarantee: Guarantee) -> Charge:
 
 
 def add_up(charges: Sequence[Charge], budget: Budget) -> Spent:
-    """What these releases cost together under the rules of the budget.
+    """Return what these releases cost together under the rules of the budget.
 
     >>> many = [Charge(epsilon=0.01, delta=0.0)] * 1000
     >>> total = add_up(many, Budget(epsilon=2.0, delta=1e-6, reserve=1e-6 / 2))
@@ -184,7 +184,7 @@ def add_up(charges: Sequence[Charge], budget: Budget) -> Spent:
 
 
 def find_excess(charges: Sequence[Charge], budget: Budget) -> str | None:
-    """Why these releases exceed the budget; None if they fit.
+    """Return why these releases exceed the budget; None if they fit.
 
     >>> half = Charge(epsilon=0.5, delta=0.0)
     >>> find_excess([half] * 2, Budget(epsilon=1.0, delta=0.0)) is None
@@ -206,7 +206,7 @@ def find_excess(charges: Sequence[Charge], budget: Budget) -> str | None:
 
 
 def _compose_renyi(charges: Sequence[Charge], budget: Budget) -> float:
-    """The epsilon, at delta = reserve, that the sum of divergences gives; at least the exact one."""
+    """Return the epsilon, at delta = reserve, that the sum of divergences gives; at least the exact one."""
     if budget.alpha is None:
         return math.inf
     counts = Counter(charge.epsilon for charge in charges)
@@ -238,12 +238,12 @@ def _convert(alpha: float, delta: float) -> Decimal:
 
 
 def _choose_order(epsilon: float, delta: float) -> float:
-    """The order that leaves room for the most small releases: sum epsilon_i^2 <= 2 room / alpha."""
+    """Return the order that leaves room for the most small releases: sum epsilon_i^2 <= 2 room / alpha."""
     return max(_ORDERS, key=lambda alpha: (epsilon - float(_convert(alpha, delta))) / alpha)
 
 
 def _read(value: float) -> Fraction:
-    """The number that people see: 0.1 is one tenth."""
+    """Return the number that people see: 0.1 is one tenth."""
     return Fraction(repr(float(value)))
 
 
@@ -252,7 +252,7 @@ def _sum(values: Iterable[float]) -> Fraction:
 
 
 def _round_up(value: Fraction) -> float:
-    """The nearest float that, as people read it, is at least `value`."""
+    """Return the nearest float that, as people read it, is at least `value`."""
     try:
         near = float(value)
     except OverflowError:

@@ -49,7 +49,7 @@ class Store(Protocol):
 
 
 def open_store(path: Path) -> Store:
-    """The store that the suffix names: .json, or .sqlite, .sqlite3 and .db.
+    """Return the store that the suffix names: .json, or .sqlite, .sqlite3 and .db.
 
     >>> type(open_store(Path("budget.json"))).__name__
     'JsonStore'
@@ -200,7 +200,7 @@ def _check(path: Path, events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _inspect(path: Path) -> os.stat_result | None:
-    """What is there: one regular file under one name, or nothing."""
+    """Return what is there: one regular file under one name, or nothing."""
     if os.path.realpath(path) != str(path):
         raise LedgerError(
             f"ledger {path} has become a symbolic link since it was opened: open it again"

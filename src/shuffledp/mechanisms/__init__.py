@@ -80,7 +80,7 @@ def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterato
 
 
 def spec(name: str) -> MechanismSpec:
-    """The registered mechanism of that name.
+    """Return the registered mechanism of that name.
 
     >>> spec("laplace").title
     'Laplace mechanism on a grid'
@@ -92,7 +92,7 @@ def spec(name: str) -> MechanismSpec:
 
 
 def rebuild(name: str, parameters: Parameters) -> Mechanism | Selector:
-    """The mechanism that a name and its parameters (e.g. from JSON) describe.
+    """Return the mechanism that a name and its parameters (e.g. from JSON) describe.
 
     >>> mechanism = spec("geometric").make(epsilon=1.0, sensitivity=1)
     >>> rebuild(mechanism.name, mechanism.parameters) == mechanism

@@ -19,7 +19,7 @@ LARGEST_ANSWER = 1 << 53
 
 
 def read_exactly(name: str, value: float) -> Fraction:
-    """A positive parameter as the rational number that it is.
+    """Return a positive parameter as the rational number that it is.
 
     >>> read_exactly("epsilon", 0.5)
     Fraction(1, 2)
@@ -31,7 +31,7 @@ def read_exactly(name: str, value: float) -> Fraction:
 
 
 def promise_pure(epsilon: float, proof: str) -> Guarantee:
-    """What a curator promises with delta = 0."""
+    """Return what a curator promises with delta = 0."""
     return Guarantee(epsilon=epsilon, delta=0.0, model=Model.CENTRAL, proof=proof)
 
 
@@ -48,7 +48,7 @@ def find_rate(epsilon: float, reach: int) -> Fraction:
 
 
 def read_integers(answer: ArrayLike, k: int) -> Counts:
-    """The exact answer as int64[k].
+    """Return the exact answer as int64[k].
 
     >>> read_integers(7, 1)
     array([7])
@@ -62,7 +62,7 @@ def read_integers(answer: ArrayLike, k: int) -> Counts:
 
 
 def read_reals(answer: ArrayLike, k: int) -> Floats:
-    """The exact answer as float64[k].
+    """Return the exact answer as float64[k].
 
     >>> read_reals([1, 2], 2)
     array([1., 2.])

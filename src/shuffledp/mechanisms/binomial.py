@@ -117,7 +117,7 @@ class Binomial:
         )
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
-        """The count, an integer between 0 and n, with noise."""
+        """Return the count, an integer between 0 and n, with noise."""
         count = int(read_integers(exact_answer, 1)[0])
         if not 0 <= count <= self.n:
             raise DataError(f"the count {count} must be within 0 .. n={self.n}")
@@ -162,7 +162,7 @@ def _delta_exact(n: int, gamma: Fraction, epsilon: float) -> float:
 
 
 def _delta_paper(n: int, gamma: Fraction, epsilon: float) -> float:
-    """The lemma's delta, or 1 where its condition on n alpha gamma does not hold."""
+    """Return the lemma's delta, or 1 where its condition on n alpha gamma does not hold."""
     E = exp_lower(min(epsilon, 700.0))
     alpha = (E - 1) / (E + 1)
     if n * alpha * gamma < 2:
@@ -172,7 +172,7 @@ def _delta_paper(n: int, gamma: Fraction, epsilon: float) -> float:
 
 
 def _find_smallest(delta_of: Callable[[int], float], delta: float, largest: int) -> int | None:
-    """The threshold where bisection ends: it passes, and one less does not."""
+    """Return the threshold where bisection ends: it passes, and one less does not."""
     if delta_of(largest) > delta:
         return None
     low, high = 0, largest
@@ -193,7 +193,7 @@ def make(
     calibration: Calibration | str = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Binomial:
-    """The mechanism for one count among n people.
+    """Return the mechanism for one count among n people.
 
     >>> round(make(n=10_000, epsilon=1.0, delta=1e-6).variance())
     34

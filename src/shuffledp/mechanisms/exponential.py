@@ -87,7 +87,7 @@ class Exponential:
         return Selection(index=index, label=None if self.labels is None else self.labels[index])
 
     def probabilities(self, utilities: ArrayLike | Sequence[Fraction]) -> Floats:
-        """The probability of each candidate, to the precision of a float.
+        """Return the probability of each candidate, to the precision of a float.
 
         >>> Exponential(epsilon=2.0, sensitivity=1.0, k=3).probabilities([1, 1, 1]).round(4)
         array([0.3333, 0.3333, 0.3333])
@@ -95,7 +95,7 @@ class Exponential:
         return np.array([float(low) for low, _ in self.choice(utilities).bounds(80)])
 
     def choice(self, utilities: ArrayLike | Sequence[Fraction]) -> Choice:
-        """The exact law: weights e^-x_r, x_r = epsilon (max u - u_r) / (2 sensitivity)."""
+        """Return the exact law: weights e^-x_r, x_r = epsilon (max u - u_r) / (2 sensitivity)."""
         exact = self._read_utilities(utilities)
         best = max(exact)
         rate = Fraction(self.epsilon) / (2 * self._widen())

@@ -99,7 +99,7 @@ class FrequencyList:
         return found
 
     def estimate(self, found: ArrayLike) -> Estimate:
-        """What was released as numbers with errors, the first place first; zeros are left out.
+        """Return what was released as numbers with errors, the first place first; zeros are left out.
 
         >>> flowers = FrequencyList(n=150, epsilon=2.0)
         >>> print(flowers.estimate([58, 46, 44, 3, 1]))
@@ -201,7 +201,7 @@ class _PlaceError:
 
 
 def _find_reach(tails: Floats, beta: float) -> int:
-    """The largest error that is not less likely than beta: all beyond it together are."""
+    """Return the largest error that is not less likely than beta: all beyond it together are."""
     rare = np.flatnonzero(tails <= beta)
     return (int(rare[0]) if len(rare) else len(tails)) - 1
 
@@ -217,7 +217,7 @@ class _Tables:
         self._fill(_START)
 
     def draw(self, place: int, most: int, rng: WordSource, bits: int) -> int:
-        """A number up to `most` for this place."""
+        """Return a number up to `most` for this place."""
         word, width = int(rng.words(1, bits)[0]), bits
         while True:
             lows, highs = self.lows[place][: most + 1], self.highs[place][: most + 1]

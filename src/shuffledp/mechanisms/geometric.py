@@ -73,7 +73,7 @@ class Geometric:
         return self.sensitivity
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
-        """The answer (an integer if k = 1, otherwise k integers) with noise."""
+        """Return the answer (an integer if k = 1, otherwise k integers) with noise."""
         exact = read_integers(exact_answer, self.k)
         noisy = exact + draw_discrete_laplace(self.noise.rate, self.k, rng)
         return Estimate(
@@ -95,7 +95,7 @@ class Geometric:
         return self.noise.variance
 
     def accuracy(self, beta: float) -> float:
-        """The smallest integer alpha with k Pr[|Z| > alpha] <= beta.
+        """Return the smallest integer alpha with k Pr[|Z| > alpha] <= beta.
 
         So all k coordinates at once are within alpha, except with probability beta. For k = 1 it is
         exact; for k > 1 it is the union bound, which is tight up to terms of order beta^2.

@@ -81,7 +81,7 @@ class GeometricTree:
         return Leaves.empty(domain=self.domain, shape=self.shape, n=n, noise=noise)
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Estimate:
-        """The answer from how many people are in each cell."""
+        """Return the answer from how many people are in each cell."""
         counts = read_integers(exact_answer, self.domain.size)
         n, rate = int(counts.sum()), find_rate(self.epsilon, 2 * len(self.shape))
         if n < 1:
@@ -98,11 +98,11 @@ class GeometricTree:
         return CentralCapabilities()
 
     def variance(self) -> float:
-        """The variance of a count of people; for quantiles that of the rank, averaged over all cells."""
+        """Return the variance of a count of people; for quantiles that of the rank, averaged over all cells."""
         return self.question.variance(self._leaves(self.n))
 
     def accuracy(self, beta: float) -> float:
-        """How far off any count of people up to a cell is, at most, except with probability beta."""
+        """Return how far off any count of people up to a cell is, at most, except with probability beta."""
         return self._leaves(self.n).bound_prefixes(fraction_of_one("beta", beta))
 
 
@@ -117,7 +117,7 @@ def make(
     at: Sequence[float] | None = None,
     shape: Sequence[int] | None = None,
 ) -> GeometricTree:
-    """The mechanism for integers lower .. upper, or reals in `steps` cells, for what `task` asks.
+    """Return the mechanism for integers lower .. upper, or reals in `steps` cells, for what `task` asks.
 
     >>> tree = make(n=10**6, lower=0, upper=4095, epsilon=1.0)
     >>> tree.shape, round(tree.variance() ** 0.5, 1)

@@ -107,7 +107,7 @@ class Laplace:
         return math.ldexp(1.0, self.step_exponent)
 
     def release(self, exact_answer: ArrayLike | Fraction, rng: WordSource) -> Estimate:
-        """The answer (a number, also a `Fraction`, if k = 1, otherwise k numbers) on the grid, with noise.
+        """Return the answer (a number, also a `Fraction`, if k = 1, otherwise k numbers) on the grid, with noise.
 
         >>> from shuffledp import SeededWords
         >>> make(epsilon=1e6, sensitivity=1.0).release(Fraction(1, 3), SeededWords(1)).value
@@ -173,7 +173,7 @@ class Laplace:
         return math.nextafter(self.unit * (radius + 0.5), math.inf)
 
     def simultaneous_bound(self, beta: float) -> float:
-        """The textbook's ln(k / beta) sensitivity / epsilon, for continuous noise.
+        """Return the textbook's ln(k / beta) sensitivity / epsilon, for continuous noise.
 
         There, Pr[max_j |Y_j| >= bound] = 1 - (1 - beta / k)^k <= beta. `accuracy` is the same
         statement for the law that is sampled.
@@ -187,7 +187,7 @@ class Laplace:
 def make(
     *, epsilon: float, sensitivity: float, k: int = 1, step_exponent: int | None = None
 ) -> Laplace:
-    """The mechanism for k real numbers of the given l1 sensitivity.
+    """Return the mechanism for k real numbers of the given l1 sensitivity.
 
     Without a `step_exponent` the grid is 2^-20 of sensitivity / max(epsilon, k), or a little finer.
 

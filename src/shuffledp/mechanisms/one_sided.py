@@ -70,7 +70,7 @@ class OneSided:
         )
 
     def release(self, exact_answer: ArrayLike, rng: WordSource) -> Counts:
-        """The counts with noise: never below the truth. Each call spends the guarantee once more."""
+        """Return the counts with noise: never below the truth. Each call spends the guarantee once more."""
         exact = read_integers(exact_answer, self.k)
         noisy: Counts = exact + draw_geometric(self.rate, self.k, rng)
         return noisy

@@ -99,7 +99,7 @@ class PermuteAndFlip:
             left.pop()
 
     def probabilities(self, utilities: ArrayLike | Sequence[Fraction]) -> Floats:
-        """The probability of each candidate: p_r int_0^1 prod_(s != r) (1 - t p_s) dt, p = e^-x.
+        """Return the probability of each candidate: p_r int_0^1 prod_(s != r) (1 - t p_s) dt, p = e^-x.
 
         t is where r is in the random order; those before it must all have failed.
 
@@ -133,7 +133,7 @@ def _rule() -> tuple[Floats, Floats]:
 
 
 def _draw_below(count: int, rng: WordSource) -> int:
-    """A uniform number below `count`: words beyond its largest multiple are drawn again."""
+    """Return a uniform number below `count`: words beyond its largest multiple are drawn again."""
     largest = (1 << 64) // count * count
     while True:
         word = int(rng.words(1)[0])

@@ -92,7 +92,7 @@ class StabilityHistogram:
         )
 
     def release(self, exact_answer: Histogram, rng: WordSource) -> Estimate:
-        """The bins above the threshold, sorted by label. All others are estimated as 0.
+        """Return the bins above the threshold, sorted by label. All others are estimated as 0.
 
         `interval` holds for all published bins at once, selection included: with probability
         `level` no noise in any of the at most n non-empty bins exceeds its radius. The published
@@ -152,7 +152,7 @@ class StabilityHistogram:
         return float(self.threshold + radius)
 
     def publication(self, count: int) -> float:
-        """The probability that a bin with this count is published.
+        """Return the probability that a bin with this count is published.
 
         >>> histogram = StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6)
         >>> histogram.publication(0), histogram.publication(1) <= 1e-6
@@ -169,7 +169,7 @@ class StabilityHistogram:
         return float(1 - self.noise.tail(-gap - 1)[0] / 2)
 
     def find_count(self, probability: float) -> int:
-        """The smallest count that is published with this probability.
+        """Return the smallest count that is published with this probability.
 
         >>> StabilityHistogram(n=1000, epsilon=1.0, delta=1e-6).find_count(0.95)
         33

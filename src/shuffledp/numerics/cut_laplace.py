@@ -71,12 +71,12 @@ class CutLaplace:
         return _find_variance(self.shares, 2 * self.word_bits)
 
     def pmf(self) -> dict[int, Fraction]:
-        """The exact law."""
+        """Return the exact law."""
         words = 1 << 2 * self.word_bits
         return {z: Fraction(share, words) for z, share in enumerate(self.shares, start=-self.most)}
 
     def read(self, words: Words) -> Counts:
-        """The draws that words[n, 2] make.
+        """Return the draws that words[n, 2] make.
 
         >>> CutLaplace(rate=1.0, most=1, word_bits=2).read(np.array([[0, 3], [1, 0], [3, 3]], dtype=np.uint8))
         array([-1,  0,  1])
@@ -177,7 +177,7 @@ def _share(rate: float, most: int, bits: int) -> tuple[int, ...]:
 
 
 def _fall(middle: int, step: int, scale: int, most: int) -> list[int]:
-    """The shares beside the middle one, outwards."""
+    """Return the shares beside the middle one, outwards."""
     side, share = [], middle
     for _ in range(most):
         share = -(-share * step >> scale)

@@ -140,7 +140,7 @@ def binomials(
 
 
 def _are_few(people: Counts) -> bool:
-    """Whether drawing a word for each of these people is less work than to go on halving."""
+    """Return whether drawing a word for each of these people is less work than to go on halving."""
     return int(people.sum()) <= _FEW * (256 + int(np.count_nonzero(people)))
 
 
@@ -161,7 +161,7 @@ def _count_below(people: Counts, thresholds: Words, bits: int, source: WordSourc
 
 
 def deal_uniform(m: int, cells: int, bits: int, source: WordSource) -> tuple[Counts, int]:
-    """How m words fall into `cells` equal cells of floor(2^bits / cells) words, and how many into none.
+    """Return how m words fall into `cells` equal cells of floor(2^bits / cells) words, and how many into none.
 
     >>> from shuffledp import SeededWords
     >>> deal_uniform(1000, 3, 4, SeededWords(1))  # five words each, and one is left over
@@ -174,7 +174,7 @@ def deal_uniform(m: int, cells: int, bits: int, source: WordSource) -> tuple[Cou
 def deal_uniforms(
     counts: Counts | Sequence[int], cells: int, bits: int, source: WordSource
 ) -> list[tuple[Counts, int]]:
-    """The same for several numbers of words, one after the other.
+    """Return the same for several numbers of words, one after the other.
 
     >>> from shuffledp import SeededWords
     >>> deal_uniforms([3, 5], 3, 4, SeededWords(1))
@@ -212,7 +212,7 @@ def deal(
     *,
     common: Sequence[int] = (),
 ) -> CellCounts:
-    """How the words of counts[x] people of each code x fall into cells.
+    """Return how the words of counts[x] people of each code x fall into cells.
 
     common[j] of the 2^bits words are in cell j whatever the code, and own[x][i] in cell i of code x; one
     row in `own` serves for all codes if they all have these shares. Codes are pooled in common cells.
@@ -342,11 +342,11 @@ class _Table(NamedTuple):
         )
 
     def number(self, code: Counts, cell: Counts) -> Counts:
-        """The place of a cell among all cells: those of each code, then the common ones."""
+        """Return the place of a cell among all cells: those of each code, then the common ones."""
         return np.where(code == _SHARED, len(self.low), code) * self.columns + cell
 
     def find(self, word: Words, low: Counts, high: Counts) -> Counts:
-        """The first of the cells low .. high that does not end before the word, which is in one of them."""
+        """Return the first of the cells low .. high that does not end before the word, which is in one of them."""
         if self.rows == 1 and int((high - low).max(initial=0)) > _NEAR:
             first: Counts = self.last[: self.shared].searchsorted(word)
             others = self.shared + self.last[self.shared :].searchsorted(word)
@@ -377,7 +377,7 @@ def _check_shares(shares: Sequence[int]) -> None:
 
 
 def _lay_out(shares: Sequence[int], first: int) -> list[tuple[int, int]]:
-    """The last word and the number of each cell that is not empty, from word `first` on."""
+    """Return the last word and the number of each cell that is not empty, from word `first` on."""
     _check_shares(shares)
     ends = accumulate(shares, initial=first)
     next(ends)
@@ -423,7 +423,7 @@ def _remember(
 
 
 def _halve(nodes: _Nodes, half: int, table: _Table) -> _Nodes:
-    """The left halves of all nodes, then the right ones, each `half` words long."""
+    """Return the left halves of all nodes, then the right ones, each `half` words long."""
     last = nodes.start + np.uint64(half - 1)  # of the left half
     cut = table.find(last, nodes.low, nodes.high)
     left = nodes._replace(high=cut)
@@ -432,7 +432,7 @@ def _halve(nodes: _Nodes, half: int, table: _Table) -> _Nodes:
 
 
 def _sort_out(nodes: _Nodes, width: int, table: _Table) -> _Step:
-    """What lies in one cell is settled, codes are pooled where they share cells; the rest is to be halved."""
+    """Return what lies in one cell is settled, codes are pooled where they share cells; the rest is to be halved."""
     pooled = (nodes.low == nodes.high) & (table.cell[nodes.low] == _SHARED)
     if pooled.any():
         # The common cells end at the same word for all codes: only one interval a level joins them.
@@ -481,7 +481,7 @@ def _check_bits(bits: int) -> int:
 
 
 def _check_counts(counts: Counts | Sequence[int]) -> Counts:
-    """The counts as an array, if they are whole numbers >= 0 that sum to at most 2^62."""
+    """Return the counts as an array, if they are whole numbers >= 0 that sum to at most 2^62."""
     checked = np.asarray(counts)
     if checked.ndim != 1 or (len(checked) and checked.dtype.kind not in "iu"):
         raise ParameterError("counts", counts, "must be whole numbers in one row")
@@ -549,7 +549,7 @@ def _add_blocks(source: WordSource, block: int, size: int, ends: Counts) -> tupl
 
 
 def _toss_blocks(size: int, block: int, source: WordSource) -> Counts:
-    """The heads of each of `size` blocks."""
+    """Return the heads of each of `size` blocks."""
     table, words = _tabulate_heads(block, _WORD_BITS), source.words(size, _WORD_BITS)
     words = words.astype(np.uint64, copy=False)
     place = table.find(words)
@@ -590,7 +590,7 @@ class _Heads(NamedTuple):
     """How many bits of a word come after i."""
 
     def find(self, words: Words) -> Counts:
-        """The last place whose first number is at most the word, or -1: mostly the high bits tell."""
+        """Return the last place whose first number is at most the word, or -1: mostly the high bits tell."""
         high = (words >> self.shift).astype(np.int64)
         past: Counts = self.guide[high]
         torn = np.flatnonzero(past != self.guide[high + 1])

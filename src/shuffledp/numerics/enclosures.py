@@ -174,7 +174,7 @@ def _join(
     N: Floats,
     p: Fraction | float,
 ) -> tuple[Floats, Floats]:
-    """The enclosure for p, or for all numbers between the two floats around p."""
+    """Return the enclosure for p, or for all numbers between the two floats around p."""
     if isinstance(p, float):
         return bound(k, N, p, 1 - p)
     small = min(p, 1 - p)

@@ -125,7 +125,7 @@ def _secret_stream(secret: bytes) -> _Stream:
 
 
 def _size(count: int, bits: int) -> int:
-    """How many bytes of a stream that many words take."""
+    """Return how many bytes of a stream that many words take."""
     return _check(count, bits) * _width(bits)
 
 
@@ -169,7 +169,7 @@ class SecureWords:
         self._born = _process()
 
     def words(self, count: int, bits: int = 64) -> Words:
-        """The next `count` uniform words of `bits` bits."""
+        """Return the next `count` uniform words of `bits` bits."""
         if self._born != _process():
             self._renew()
         return _as_words(self._stream, count, bits)
@@ -206,7 +206,7 @@ class RunKey:
         self._secret = os.urandom(32)
 
     def words(self, label: str) -> "DerivedWords":
-        """The source of words for that part of the run."""
+        """Return the source of words for that part of the run."""
         if not isinstance(label, str):
             raise ParameterError("label", label, "must be a text")
         message = f"shuffledp label {label}".encode()
@@ -238,7 +238,7 @@ class DerivedWords:
         self._born = _process()
 
     def words(self, count: int, bits: int = 64) -> Words:
-        """The next `count` uniform words of `bits` bits."""
+        """Return the next `count` uniform words of `bits` bits."""
         if self._born != _process():
             raise UnsupportedError(
                 "derived words do not survive a fork: derive them in the new process"
@@ -264,7 +264,7 @@ class SeededWords:
         self._stream = _Stream(lambda _: key, _ENDLESS)
 
     def words(self, count: int, bits: int = 64) -> Words:
-        """The next `count` uniform words of `bits` bits."""
+        """Return the next `count` uniform words of `bits` bits."""
         return _as_words(self._stream, count, bits)
 
     def skip(self, count: int, bits: int = 64) -> None:
@@ -278,7 +278,7 @@ class SeededWords:
         self._stream.skip(_size(count, bits))
 
     def ahead(self, count: int, bits: int = 64) -> "SeededWords":
-        """A second source that starts `count` words of `bits` bits further on than this one.
+        """Return a second source that starts `count` words of `bits` bits further on than this one.
 
         So workers that each take a part of the users need not wait for each other: whoever handles
         user r reads the words that are the user's, wherever the parts begin.

@@ -117,7 +117,7 @@ def _decide(p: Enclosure, word: int, rng: WordSource, bits: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _thresholds(p: Enclosure, width: int) -> tuple[int, int]:
-    """The first `width` bits of U below the one number mean U < p, from the other on U >= p."""
+    """Return the first `width` bits of U below the one number mean U < p, from the other on U >= p."""
     low, high = p(_digits(width))
     scale = 1 << width
     below, above = low * scale // 1, -(-high * scale // 1)
@@ -324,7 +324,7 @@ def _scale(p: Enclosure, scale: int) -> tuple[int, int]:
 
 
 def find_position(number: int, starts: list[int], ends: list[int]) -> int | None:
-    """The position that U's first bits decide on; None if they do not.
+    """Return the position that U's first bits decide on; None if they do not.
 
     >>> find_position(127, [128, 256], [128, 256]), find_position(128, [128, 256], [128, 256])
     (0, 1)

@@ -29,7 +29,7 @@ def square_powers(base: int, surplus: int) -> tuple[int, ...]:
 
 
 def find_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
-    """The largest g with wide < 2^(128 - surplus) p^g, found bit by bit from the top.
+    """Return the largest g with wide < 2^(128 - surplus) p^g, found bit by bit from the top.
 
     >>> find_exponent(square_powers(1 << 127, 120), 31, 120)  # 31 < 2^8 2^-3
     3
@@ -94,7 +94,7 @@ class TwoWordGeometric:
         return 1 + find_exponent(self._powers, wide, self._surplus)
 
     def law(self) -> dict[int, Fraction]:
-        """The exact law, for words of a few bits."""
+        """Return the exact law, for words of a few bits."""
         words = 1 << 2 * self.bits
         law: dict[int, Fraction] = {}
         for wide in range(words):
@@ -110,7 +110,7 @@ def _powers(rate: float, surplus: int) -> tuple[int, ...]:
 
 
 def _length(rate: float, surplus: int) -> int:
-    """How many powers there are, mostly without computing them."""
+    """Return how many powers there are, mostly without computing them."""
     top = (FIXED - surplus) * math.log(2)
     length = max(math.floor(math.log2(top / rate)) + 1, 0)
     # The last power is e^(-last), and the next would be its square. A factor of 4 is more than all

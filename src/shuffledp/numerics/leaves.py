@@ -132,7 +132,7 @@ class Leaves:
         return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
 
     def bound_prefixes(self, beta: float) -> float:
-        """How far off all prefixes are at most, except with probability beta."""
+        """Return how far off all prefixes are at most, except with probability beta."""
         tail, most = beta / 2 / len(self.values), 0.0
         for start in range(0, len(self.values), _AT_ONCE):
             cells = np.arange(start, min(start + _AT_ONCE, len(self.values)))
@@ -150,7 +150,7 @@ class Leaves:
         return middle
 
     def quantile(self, p: float) -> tuple[float, int]:
-        """The p-quantile (the integer, or the place inside the cell by interpolation), and its cell."""
+        """Return the p-quantile (the integer, or the place inside the cell by interpolation), and its cell."""
         counts = self.monotone()
         cell = int(np.searchsorted(counts, p * self.n))
         if isinstance(self.domain, Integers):
@@ -161,7 +161,7 @@ class Leaves:
         return float(self.edges[cell] + part * (self.edges[cell + 1] - self.edges[cell])), cell
 
     def quantile_cells(self, p: float, tail: float) -> tuple[int, int]:
-        """The first and the last cell that are not excluded, with error probability `tail` on either side."""
+        """Return the first and the last cell that are not excluded, with error probability `tail` on either side."""
         missing = p * self.n - self.prefixes
         # Cell c is too low if the people up to c are too few, and too high if those up to c - 1 are enough.
         cells = np.arange(len(missing))
@@ -173,7 +173,7 @@ class Leaves:
         return low, high
 
     def _find_kept(self, cells: Counts, distance: Floats, sign: float, tail: float) -> int | None:
-        """The first of these cells whose prefix may be off by its distance: that is not rare enough."""
+        """Return the first of these cells whose prefix may be off by its distance: that is not rare enough."""
         for start in range(0, len(cells), _AT_ONCE):
             block = cells[start : start + _AT_ONCE]
             left = block[self._tails(block, sign).screen(distance[block]) > tail]
@@ -204,7 +204,7 @@ def _sum_radii(
 def _prefix_radii(
     noise: TreeNoise, shape: tuple[int, ...], cells: tuple[int, ...], tail: float
 ) -> tuple[Floats, Floats]:
-    """The same for prefixes; the one up to cell -1 has no noise."""
+    """Return the same for prefixes; the one up to cell -1 has no noise."""
     places = np.array(cells)
     error = np.sqrt(prefix_variances(shape, noise.variances))[places]
     error[places < 0] = 0.0
@@ -240,7 +240,7 @@ class LeafQuestion(ABC):
     @classmethod
     @abstractmethod
     def choose_points(cls, domain: Integers | Cells) -> tuple[float, ...]:
-        """The points to ask about if none are given."""
+        """Return the points to ask about if none are given."""
 
     @classmethod
     def check_points(cls, points: tuple[float, ...], domain: Integers | Cells) -> None:
@@ -252,7 +252,7 @@ class LeafQuestion(ABC):
                 )
 
     def answer(self, leaves: Leaves) -> Estimate:
-        """The answer; its intervals cover."""
+        """Return the answer; its intervals cover."""
         return Estimate(
             value=self._value(leaves),
             error=LeafError(leaves=leaves, question=self),
@@ -279,7 +279,7 @@ class LeafQuestion(ABC):
 
     @abstractmethod
     def stderr(self, leaves: Leaves) -> Value:
-        """The standard error; for a quantile, about half the length of its one-sigma interval."""
+        """Return the standard error; for a quantile, about half the length of its one-sigma interval."""
 
     @abstractmethod
     def variance(self, leaves: Leaves) -> float:
@@ -319,7 +319,7 @@ class QuantilesQuestion(LeafQuestion):
         return np.asarray((np.asarray(high) - np.asarray(low)) / 2, dtype=np.float64)
 
     def _one_sigma(self, leaves: Leaves, p: float) -> tuple[int, int]:
-        """The cells that normal noise would leave."""
+        """Return the cells that normal noise would leave."""
         wanted, cell = p * leaves.n, leaves.quantile(p)[1]
         reached = np.flatnonzero(leaves.prefixes + leaves.stderrs >= wanted)
         short = np.flatnonzero(leaves.prefixes[:-1] - leaves.stderrs[:-1] <= wanted)
@@ -405,7 +405,7 @@ class RangeQuestion(LeafQuestion):
         return float(leaves.values @ self._between(leaves))
 
     def _between(self, leaves: Leaves) -> Floats:
-        """How much of each cell is between the two ends."""
+        """Return how much of each cell is between the two ends."""
         (low, high), edges = self.at, leaves.edges
         if isinstance(leaves.domain, Integers):
             values = edges[:-1]
@@ -542,7 +542,7 @@ TASKS = tuple(_QUESTIONS)
 
 
 def ask_leaves(task: str, at: tuple[float, ...] = ()) -> LeafQuestion:
-    """The question of that name, about these points.
+    """Return the question of that name, about these points.
 
     >>> ask_leaves("range", (3.0, 5.0)).ranks
     2
@@ -551,7 +551,7 @@ def ask_leaves(task: str, at: tuple[float, ...] = ()) -> LeafQuestion:
 
 
 def _on_edges(leaves: Leaves, ends: Sequence[tuple[int, int]]) -> Interval:
-    """The values from the first to the last cell."""
+    """Return the values from the first to the last cell."""
     more = 0 if isinstance(leaves.domain, Integers) else 1
     return Interval(
         np.array([leaves.edges[first] for first, _ in ends]),
@@ -578,7 +578,7 @@ class LeafError:
 
 
 def read_cells(lower: float, upper: float, steps: int | None) -> Integers | Cells:
-    """The integers lower .. upper, or reals in `steps` cells.
+    """Return the integers lower .. upper, or reals in `steps` cells.
 
     >>> read_cells(0, 9, None).size, read_cells(0, 1, 4).size
     (10, 4)
@@ -591,7 +591,7 @@ def read_cells(lower: float, upper: float, steps: int | None) -> Integers | Cell
 def read_points(
     task: str, at: Sequence[float] | None, domain: Integers | Cells
 ) -> tuple[float, ...]:
-    """The quantiles, points or ends that a task wants, checked; its own choice for None.
+    """Return the quantiles, points or ends that a task wants, checked; its own choice for None.
 
     >>> read_points("quantiles", [0.5, 1.5], Integers(lower=0, upper=9))
     Traceback (most recent call last):
@@ -612,7 +612,7 @@ def read_points(
 def read_question(
     lower: float, upper: float, steps: int | None, task: str, at: Sequence[float] | None
 ) -> tuple[Integers | Cells, LeafQuestion]:
-    """The cells, not too many of them, and what is asked about them.
+    """Return the cells, not too many of them, and what is asked about them.
 
     >>> domain, question = read_question(0, 9, None, "quantiles", [0.25])
     >>> domain.size, question.at

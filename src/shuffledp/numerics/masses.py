@@ -171,7 +171,7 @@ def _log_split(k: Floats, rest: Floats, total: Floats, p: float) -> Floats:
 
 
 def _log_peak(k: Floats, rest: Floats, total: Floats) -> Floats:
-    """The same without the deviances: as if k and rest were what p leads to expect."""
+    """Return the same without the deviances: as if k and rest were what p leads to expect."""
     errors = stirling_error(total) - stirling_error(k) - stirling_error(rest)
     log: Floats = errors + (np.log(total) - np.log(k) - np.log(rest) - _LOG_TAU) / 2
     return log

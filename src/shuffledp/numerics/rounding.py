@@ -59,7 +59,7 @@ def exp_bounds(x: Fraction | float, digits: int = 50) -> tuple[Fraction, Fractio
 
 
 def exp_lower(x: Fraction | float) -> Fraction:
-    """A fraction at most e^x: by less than one part in 10^48 up to x = 20,000, and e^20,000 beyond.
+    """Return a fraction at most e^x: by less than one part in 10^48 up to x = 20,000, and e^20,000 beyond.
 
     >>> exp_lower(1.0) < exp_upper(1.0)
     True
@@ -68,12 +68,12 @@ def exp_lower(x: Fraction | float) -> Fraction:
 
 
 def exp_upper(x: Fraction | float) -> Fraction:
-    """A fraction at least e^x, by less than one part in 10^48."""
+    """Return a fraction at least e^x, by less than one part in 10^48."""
     return exp_bounds(x)[1]
 
 
 def float_above(value: Fraction | Decimal) -> float:
-    """The smallest float that is at least `value`.
+    """Return the smallest float that is at least `value`.
 
     >>> float_above(Fraction(1, 3)) > Fraction(1, 3), float_above(Fraction(1, 4))
     (True, 0.25)
@@ -85,7 +85,7 @@ def float_above(value: Fraction | Decimal) -> float:
 
 
 def scale_above(number: int, bits: int) -> float:
-    """The smallest float that is at least number / 2^bits, for a number >= 0: `float_above` without a fraction.
+    """Return the smallest float that is at least number / 2^bits, for a number >= 0: `float_above` without a fraction.
 
     >>> scale_above(3, 2), scale_above(2**60 + 1, 60) > 1
     (0.75, True)
@@ -97,7 +97,7 @@ def scale_above(number: int, bits: int) -> float:
 
 
 def float_below(value: Fraction | Decimal) -> float:
-    """The largest float that is at most `value`.
+    """Return the largest float that is at most `value`.
 
     >>> float_below(Fraction(2, 3)) < Fraction(2, 3) < float_above(Fraction(2, 3))
     True
@@ -109,7 +109,7 @@ def float_below(value: Fraction | Decimal) -> float:
 
 
 def log_upper(ratio: Fraction | float) -> float:
-    """The smallest float that is surely at least ln ratio, for a ratio above 0 (or infinite).
+    """Return the smallest float that is surely at least ln ratio, for a ratio above 0 (or infinite).
 
     >>> log_upper(Fraction(1)), log_upper(Fraction(5, 2)), log_upper(math.inf)
     (0.0, 0.9162907318741551, inf)
@@ -128,7 +128,7 @@ def log_upper(ratio: Fraction | float) -> float:
 
 
 def log_lower(ratio: Fraction) -> float:
-    """The largest float that is surely at most ln ratio; minus infinity at 0.
+    """Return the largest float that is surely at most ln ratio; minus infinity at 0.
 
     >>> log_lower(Fraction(2, 5)), log_lower(Fraction(0))
     (-0.9162907318741551, -inf)
@@ -137,7 +137,7 @@ def log_lower(ratio: Fraction) -> float:
 
 
 def dyadic_above(x: Fraction | float, bits: int) -> Fraction:
-    """The smallest multiple of 2^-bits that is at least x: what words of that many bits can decide.
+    """Return the smallest multiple of 2^-bits that is at least x: what words of that many bits can decide.
 
     >>> dyadic_above(0.3, 2)
     Fraction(1, 2)

@@ -111,7 +111,7 @@ class _Seen:
         self.asked += 1
 
     def choose_next(self, tolerance: float) -> float:
-        """Where to look next, strictly inside the bracket."""
+        """Return where to look next, strictly inside the bracket."""
         nudge = 0.3 * tolerance * self.high
         x = self._secant()
         if self.above is None or self.below is None:
@@ -123,7 +123,7 @@ class _Seen:
         return min(max(x, self.low + nudge), self.high - nudge)
 
     def _secant(self) -> float:
-        """Where the line through the last two points is 0; NaN if that does not help."""
+        """Return where the line through the last two points is 0; NaN if that does not help."""
         (x1, y1), (x0, y0) = self.last, self.before
         if not math.isfinite(y1 - y0) or y1 == y0:
             return math.nan

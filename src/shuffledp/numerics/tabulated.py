@@ -109,11 +109,11 @@ class Tabulated:
         return who, self.values(words[who, 1])
 
     def values(self, words: Words) -> Codes:
-        """What the words of the table give."""
+        """Return what the words of the table give."""
         return tape.table(words, self.shares, self.bits).astype(np.int64) + self.first
 
     def law(self) -> dict[int, Fraction]:
-        """The exact law of `draw`."""
+        """Return the exact law of `draw`."""
         table = tape.table_law(self.shares, self.bits)
         law = {self.first + i: mass for i, mass in table.items()}
         if self.threshold is None:
@@ -127,7 +127,7 @@ class Tabulated:
         return Fraction(1 if self.threshold is None else self.threshold, self._scale)
 
     def moment(self, power: int) -> Fraction:
-        """The exact expectation of draw^power, power >= 1.
+        """Return the exact expectation of draw^power, power >= 1.
 
         >>> poisson(Fraction(1, 2), 3).moment(1)
         Fraction(5, 8)
@@ -135,7 +135,7 @@ class Tabulated:
         return self.positive * Fraction(_moment(self.shares, self.first, power), 1 << self.bits)
 
     def deal(self, n: int, source: WordSource) -> Counts:
-        """How many of n draws give 0, 1, ..., `largest`: exactly their law, without drawing each.
+        """Return how many of n draws give 0, 1, ..., `largest`: exactly their law, without drawing each.
 
         >>> from shuffledp import SeededWords
         >>> poisson(Fraction(1, 1000), 64).deal(10**9, SeededWords(1))[:4]
@@ -199,7 +199,7 @@ def _tabulate(
     size: Fraction,
     threshold: int | None = None,
 ) -> Tabulated:
-    """The law with these steps; with a threshold that of the positive numbers alone."""
+    """Return the law with these steps; with a threshold that of the positive numbers alone."""
     first = 0 if threshold is None else 1
     shares, distance = _table(step, limit, first, bits, most)
     if threshold is not None:
@@ -211,7 +211,7 @@ def _tabulate(
 
 @lru_cache(maxsize=64)  # long for small epsilon, and the same for every number of users
 def logarithmic(p: Fraction, bits: int) -> Tabulated:
-    """The logarithmic law, -p^k / (k ln(1 - p)) on 1, 2, ...
+    """Return the logarithmic law, -p^k / (k ln(1 - p)) on 1, 2, ...
 
     A Poisson(-r ln(1 - p)) number of them sums to NB(r, p).
 
@@ -283,7 +283,7 @@ def _table(
 def _weights(
     step: Step, limit: Fraction, first: int, bits: int, most: int
 ) -> tuple[list[int], float]:
-    """The weights in fixed point, and a bound of all those that follow."""
+    """Return the weights in fixed point, and a bound of all those that follow."""
     weight = total = 1 << bits + _SPARE
     weights, small, limiting = [weight], bits + 16, float(limit)
     pace = _PACE if limiting > _SLOW else 1
@@ -369,7 +369,7 @@ class Events:
         return self.number.largest * self.size.largest
 
     def per_cell(self, power: int) -> Fraction:
-        """The expected number of events in a cell, each counted as its size^power."""
+        """Return the expected number of events in a cell, each counted as its size^power."""
         return self.number.moment(1) * self.landing * self.size.moment(power)
 
     def distance(self, users: int, cells: int) -> float:
@@ -393,7 +393,7 @@ class Events:
         return np.repeat(user[lands], size), np.repeat(cell[lands].astype(np.int64), size)
 
     def law(self) -> VectorLaw:
-        """The exact law of the number of times each cell is drawn."""
+        """Return the exact law of the number of times each cell is drawn."""
         cells = tape.uniform_law(self.cells, self.number.bits)
         zero = (0,) * self.cells
         one: VectorLaw = {zero: cells.get(None, NOTHING)}
@@ -404,7 +404,7 @@ class Events:
         return repeat_law(self.number.law(), zero, one, _add)
 
     def deal(self, n: int, source: WordSource) -> Counts:
-        """How often each cell is drawn by n users together: exactly the law of their draws.
+        """Return how often each cell is drawn by n users together: exactly the law of their draws.
 
         Events are alike and independent, so their number is all that matters of who makes them. First
         the sizes of all, then the cells of those of one size; a rejected event is in no cell.
@@ -423,7 +423,7 @@ class Events:
 def repeat_law(
     number: Mapping[int, Fraction], nothing: tuple[int, ...], one: VectorLaw, join: Join
 ) -> VectorLaw:
-    """The law of a random number of independent draws from `one`, joined; of no draws it is `nothing`.
+    """Return the law of a random number of independent draws from `one`, joined; of no draws it is `nothing`.
 
     >>> half = Fraction(1, 2)
     >>> repeat_law({0: half, 1: half}, (), {(7,): Fraction(1)}, tuple.__add__)
@@ -439,7 +439,7 @@ def repeat_law(
 
 
 def _join_laws(a: VectorLaw, b: VectorLaw, join: Join) -> VectorLaw:
-    """The law of two independent vectors, joined."""
+    """Return the law of two independent vectors, joined."""
     law: VectorLaw = {}
     for x, left in a.items():
         for y, right in b.items():
@@ -449,7 +449,7 @@ def _join_laws(a: VectorLaw, b: VectorLaw, join: Join) -> VectorLaw:
 
 
 def add_laws(a: VectorLaw, b: VectorLaw) -> VectorLaw:
-    """The law of the sum of two independent vectors.
+    """Return the law of the sum of two independent vectors.
 
     >>> coin = {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
     >>> add_laws(coin, coin)[(1,)]
@@ -463,7 +463,7 @@ def _add(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
-    """The law of the messages of a user who adds `unit` to the counts of the noise.
+    """Return the law of the messages of a user who adds `unit` to the counts of the noise.
 
     >>> message_law({(0, 2): Fraction(1)}, (1, 0))
     {(0, 1, 1): Fraction(1, 1)}
@@ -476,5 +476,5 @@ def message_law(noise: VectorLaw, unit: tuple[int, ...]) -> Law:
 
 
 def shift_law(law: VectorLaw, unit: tuple[int, ...]) -> VectorLaw:
-    """The law of the vector plus a fixed one."""
+    """Return the law of the vector plus a fixed one."""
     return {_add(counts, unit): mass for counts, mass in law.items()}

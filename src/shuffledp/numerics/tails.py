@@ -114,7 +114,7 @@ def binomial_at_least(x: int, n: int, p: Fraction) -> float:
 
 
 def sum_falling_series(first: float, ratios: Callable[[Floats], Floats], factor: float) -> float:
-    """An upper bound, tight to about 1e-12, of sum_i m_i max(0, 1 - factor ratios(i)).
+    """Return an upper bound, tight to about 1e-12, of sum_i m_i max(0, 1 - factor ratios(i)).
 
     m_0 = first (two units in the last place off at most), m_(i+1) = m_i ratios(i); the ratios may be
     three rounding errors off, must not increase with i, and fall below 1 or end in 0. factor = 0

@@ -60,7 +60,7 @@ def uniform(words: Words, k: int, bits: int) -> Codes:
 
 
 def uniform_share(k: int, bits: int) -> Fraction:
-    """The probability that `uniform` draws a given one of the k values.
+    """Return the probability that `uniform` draws a given one of the k values.
 
     >>> uniform_share(3, 3)
     Fraction(1, 4)
@@ -69,7 +69,7 @@ def uniform_share(k: int, bits: int) -> Fraction:
 
 
 def uniform_law(k: int, bits: int) -> dict[int | None, Fraction]:
-    """The law of `uniform`; None is a rejection."""
+    """Return the law of `uniform`; None is a rejection."""
     share = uniform_share(k, bits)
     law: dict[int | None, Fraction] = dict.fromkeys(range(k), share)
     if k * share < 1:
@@ -95,7 +95,7 @@ def table(words: Words, shares: tuple[int, ...], bits: int) -> Codes:
 
 
 def table_law(shares: tuple[int, ...], bits: int) -> dict[int, Fraction]:
-    """The law of `table`."""
+    """Return the law of `table`."""
     _check_shares(shares, bits)
     return {i: Fraction(share, 1 << bits) for i, share in enumerate(shares) if share}
 

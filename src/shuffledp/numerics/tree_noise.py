@@ -63,7 +63,7 @@ class Tails(Protocol):
         """At least Pr[X >= distance] of each sum."""
 
     def screen(self, distance: Floats) -> Floats:
-        """The same, faster and looser."""
+        """Return the same, faster and looser."""
 
 
 class TreeNoise(Protocol):
@@ -77,10 +77,10 @@ class TreeNoise(Protocol):
         """The variance of a node, by level: exact, or the largest that the data allow."""
 
     def tails(self, weights: Sequence[LevelWeights]) -> Tails:
-        """The upper tails of sums with these weights."""
+        """Return the upper tails of sums with these weights."""
 
     def find_spare(self, own: Sequence[Floats]) -> Floats:
-        """How far below the largest variance of a sum the data bring it: what a person in each leaf takes off.
+        """Return how far below the largest variance of a sum the data bring it: what a person in each leaf takes off.
 
         `own` are the weights of each leaf's node in the sum, level by level.
         """
@@ -250,7 +250,7 @@ def _largest_weight(weights: LevelWeights) -> Floats:
 def _over_nodes(
     each: Callable[[Transform], Transform], t: Transform, weights: LevelWeights
 ) -> Transform:
-    """The sum of each(t w) over all nodes, kind by kind: rows of sums, columns of arguments."""
+    """Return the sum of each(t w) over all nodes, kind by kind: rows of sums, columns of arguments."""
     found = np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)), dtype=t.dtype)
     for value, count in zip(weights.values.T, weights.counts.T, strict=True):
         found += count[:, None] * each(t * value[:, None])
@@ -345,7 +345,7 @@ class _SumTails:
         return np.asarray(np.exp(self._log_transform(turns / self._period[:, None])))
 
     def _fades(self) -> bool:
-        """Whether all coefficients after the first ones are negligible: they only fall."""
+        """Return whether all coefficients after the first ones are negligible: they only fall."""
         if np.any(2 * np.pi * _DEGREE / self._period * self.largest > np.pi):
             return False
         t = (2 * np.pi * _FIRST / self._period)[:, None]
@@ -382,7 +382,7 @@ class OneLevelEach:
         return tuple(self.n / (share * self.gain**2) for share in self.shares)
 
     def find_spare(self, own: Sequence[Floats]) -> Floats:
-        """The square of what a person adds in the mean: the variance is the second moment less that."""
+        """Return the square of what a person adds in the mean: the variance is the second moment less that."""
         return np.asarray(np.square(sum(own)), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_BernsteinTails":

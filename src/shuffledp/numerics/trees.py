@@ -60,7 +60,7 @@ class LevelWeights(NamedTuple):
 
 
 def aggregate(leaves: Counts, shape: Sequence[int]) -> list[Counts]:
-    """The counts of each level, from the top; missing leaves are empty.
+    """Return the counts of each level, from the top; missing leaves are empty.
 
     >>> [level.tolist() for level in aggregate(np.array([1, 2, 3]), (2, 2))]
     [[3, 3], [1, 2, 3, 0]]
@@ -72,7 +72,7 @@ def aggregate(leaves: Counts, shape: Sequence[int]) -> list[Counts]:
 
 
 def fit_leaves(levels: Sequence[Floats], total: float, variances: Sequence[float]) -> Floats:
-    """The leaves of the tree that fits all levels best and has exactly this total.
+    """Return the leaves of the tree that fits all levels best and has exactly this total.
 
     >>> fit_leaves([np.array([6.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])], 10.0, (1.0, 1.0))
     array([1.83333333, 2.83333333, 2.16666667, 3.16666667])
@@ -104,7 +104,7 @@ def _strengths(shape: Sequence[int], variances: Sequence[float]) -> Floats:
 
 
 def prefix_variances(shape: Sequence[int], variances: Sequence[float]) -> Floats:
-    """The variance of the sum of the leaves 0 .. c, for every c.
+    """Return the variance of the sum of the leaves 0 .. c, for every c.
 
     >>> prefix_variances((2, 2), (1.0, 1.0)).round(4)
     array([0.5833, 0.3333, 0.5833, 0.    ])
@@ -136,7 +136,7 @@ def _cuts(
 
 
 def functional_variance(q: Floats, shape: Sequence[int], variances: Sequence[float]) -> float:
-    """The variance of q . leaves; leaves beyond the end of q do not count.
+    """Return the variance of q . leaves; leaves beyond the end of q do not count.
 
     >>> round(functional_variance(np.array([1.0, 1.0, 1.0]), (2, 2), (1.0, 1.0)), 4)
     0.5833
@@ -161,7 +161,7 @@ def _contrasts(q: Floats, shape: Sequence[int]) -> Iterator[tuple[int, Floats]]:
 
 
 def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> float:
-    """The mean of `prefix_variances` over all leaves, without a list of them.
+    """Return the mean of `prefix_variances` over all leaves, without a list of them.
 
     With f full children, a part r of the next one, and s = f + r, uniform over the places where a prefix may end, the
     contrasts of a family of b children have the square f + r^2 - s^2 / b.
@@ -182,14 +182,14 @@ def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> fl
 
 
 def _mean_square(parts: int) -> float:
-    """The mean square of a number that is uniform on 0, 1/parts, ..., 1 - 1/parts."""
+    """Return the mean square of a number that is uniform on 0, 1/parts, ..., 1 - 1/parts."""
     return (1 - 1 / parts) * (2 - 1 / parts) / 6
 
 
 def node_weights(
     q: Floats, shape: Sequence[int], variances: Sequence[float]
 ) -> tuple[LevelWeights, ...]:
-    """How much the nodes' measurements move q . leaves.
+    """Return how much the nodes' measurements move q . leaves.
 
     >>> [level.values.round(4).tolist() for level in node_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
     [[[-0.3333, 0.3333]], [[-0.1667, 0.1667]]]
@@ -205,7 +205,7 @@ def node_weights(
 
 
 def leaf_weights(q: Floats, shape: Sequence[int], variances: Sequence[float]) -> list[Floats]:
-    """How much the measurement of each leaf's own node moves q . leaves, level by level.
+    """Return how much the measurement of each leaf's own node moves q . leaves, level by level.
 
     >>> [level.round(4).tolist() for level in leaf_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
     [[0.3333, 0.3333, -0.3333, -0.3333], [0.1667, 0.1667, -0.1667, -0.1667]]
@@ -222,7 +222,7 @@ def leaf_weights(q: Floats, shape: Sequence[int], variances: Sequence[float]) ->
 def prefix_weights(
     cells: Counts, shape: Sequence[int], variances: Sequence[float]
 ) -> tuple[LevelWeights, ...]:
-    """The same for the sums of the leaves 0 .. c, for each c: there are few kinds of nodes.
+    """Return the same for the sums of the leaves 0 .. c, for each c: there are few kinds of nodes.
 
     At every level the nodes beside the way down to the cut are of two kinds, left and right of it.
 
@@ -283,7 +283,7 @@ def even_shapes(cells: int) -> list[tuple[int, ...]]:
 
 
 def choose_even_shape(cells: int, power: int) -> tuple[int, ...]:
-    """The one with the smallest error of a rank, if the variance of a node grows with this power of the depth.
+    """Return the one with the smallest error of a rank, if the variance of a node grows with this power of the depth.
 
     >>> choose_even_shape(4096, 1), choose_even_shape(4096, 2)
     ((3, 3, 3, 3, 3, 3, 3, 2), (16, 16, 16))

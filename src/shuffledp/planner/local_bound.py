@@ -139,7 +139,7 @@ def _average_inverse(epsilon: float) -> float:
 
 
 def _bound_by_points(n: int, epsilon: float) -> float:
-    """The average squared error of the best estimator, theta being on a few points."""
+    """Return the average squared error of the best estimator, theta being on a few points."""
     flip = 1 / (math.exp(epsilon) + 1)
     theta = np.linspace(0.0, 1.0, _GRID)
     q = flip + theta * math.tanh(epsilon / 2)

@@ -55,7 +55,7 @@ def mean_squared_error(protocol: ShuffleProtocol, inputs: Counts) -> float:
 
 
 def worst_case(protocol: ShuffleProtocol, *, n: int, size: int, bins: bool) -> Worst:
-    """The largest mean squared error over the data sets that are searched; `bins`: of a histogram.
+    """Return the largest mean squared error over the data sets that are searched; `bins`: of a histogram.
 
     >>> from shuffledp import protocols
     >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
@@ -99,7 +99,7 @@ def _worst_number(at: Callable[[int], float], size: int) -> tuple[int, float]:
 
 
 def worst_shape(errors: Callable[[Counts], Floats], *, n: int, size: int) -> Worst:
-    """The largest error over data sets where some values have s people each, and one has the rest.
+    """Return the largest error over data sets where some values have s people each, and one has the rest.
 
     `errors` are the mean squared errors of bins with these counts: those of equal bins are computed once.
 
@@ -125,7 +125,7 @@ def worst_shape(errors: Callable[[Counts], Floats], *, n: int, size: int) -> Wor
 
 
 def worst_bit(error: Callable[[Counts], float], *, n: int) -> Worst:
-    """The largest error over data sets with s yeses among n people.
+    """Return the largest error over data sets with s yeses among n people.
 
     >>> bool(worst_bit(lambda inputs: float(min(inputs[1], 30)), n=100).inputs[1] >= 30)
     True
@@ -161,7 +161,7 @@ def _from_below(last: int) -> list[int]:
 def _peak(
     at: Callable[[int], float], values: dict[int, float], start: list[int], last: int
 ) -> tuple[int, float]:
-    """The best of the values to start from, then uphill in ever smaller steps; and how high it is."""
+    """Return the best of the values to start from, then uphill in ever smaller steps; and how high it is."""
     values |= {x: at(x) for x in start if x not in values}
     best = max(values, key=lambda x: values[x])
     if len(values) > last:
@@ -201,7 +201,7 @@ def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
 
 
 def _foresee(protocol: ShuffleProtocol, inputs: Counts) -> Estimate:
-    """The estimate that the protocol foresees, or that of the tally whose estimate is the truth."""
+    """Return the estimate that the protocol foresees, or that of the tally whose estimate is the truth."""
     if protocol.offers.foresee is not None:
         return protocol.offers.foresee(inputs)
     analyzer = protocol.analyzer

@@ -115,7 +115,7 @@ class BundleDevice:
         return self.encode_columns(self.domain.split(inputs), words)
 
     def encode_columns(self, columns: Columns, words: Words) -> Messages:
-        """What people with these answers send: a row (part, message, 0 ...) for each message."""
+        """Return what people with these answers send: a row (part, message, 0 ...) for each message."""
         sent = [
             device.encode(codes, self.own_words(device, words, start))
             for device, codes, start in zip(self.devices, columns, self._starts(), strict=True)
@@ -127,7 +127,7 @@ class BundleDevice:
         )
 
     def own_words(self, device: Randomizer, words: Words, start: int) -> Words:
-        """What a device reads of the tape, from `start` on."""
+        """Return what a device reads of the tape, from `start` on."""
         own = words[:, start : start + device.words_per_input]
         if device.word_bits == self.word_bits:
             return own
@@ -158,7 +158,7 @@ def _row(message: Message) -> tuple[int, ...]:
 
 
 def tag_message(message: Message, part: int, width: int) -> tuple[int, ...]:
-    """The row (part, message, 0 ...) of a message with up to `width` numbers.
+    """Return the row (part, message, 0 ...) of a message with up to `width` numbers.
 
     >>> tag_message(5, part=1, width=2)
     (1, 5, 0)
@@ -232,7 +232,7 @@ class BundleAnalyzer:
         object.__setattr__(self, "shapes", tuple(shapes))
 
     def offset(self) -> tuple[Fraction, ...]:
-        """What each user adds to the answers before any message."""
+        """Return what each user adds to the answers before any message."""
         found: list[Fraction] = []
         for part in self.parts:
             own = part.offers.offset
@@ -254,7 +254,7 @@ class BundleAnalyzer:
         return tag_rows(payload, part, self.width - 1)
 
     def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """The messages of each part, as it sent them."""
+        """Return the messages of each part, as it sent them."""
         if payload.ndim != 2 or payload.shape[1] != self.width or payload.dtype.kind not in "iu":
             raise DataError(
                 f"messages are rows of {self.width} integers, the first of them the number of the part, not "
@@ -275,7 +275,7 @@ class BundleAnalyzer:
         )
 
     def join(self, tallies: Sequence[Tally]) -> Tally:
-        """The tally of all parts, each of the same people."""
+        """Return the tally of all parts, each of the same people."""
         users = {tally.users for tally in tallies}
         if len(users) != 1 or len(tallies) != len(self.parts):
             raise DataError("every part must be of the same people")
@@ -283,7 +283,7 @@ class BundleAnalyzer:
         return Tally(counts=counts, users=users.pop())
 
     def split(self, tally: Tally) -> tuple[Tally, ...]:
-        """The tally of each part."""
+        """Return the tally of each part."""
         sizes = [math.prod(shape) for shape in self.shapes]
         if tally.counts.shape != (self.size,):
             raise DataError(f"a tally of {self.size} counts was expected, not {len(tally.counts)}")
@@ -294,7 +294,7 @@ class BundleAnalyzer:
         )
 
     def estimates(self, tally: Tally) -> tuple[Estimate, ...]:
-        """The answer of each part."""
+        """Return the answer of each part."""
         tally.people()
         return tuple(
             part.analyzer.estimate(own)
@@ -349,13 +349,13 @@ def join_estimates(names: Sequence[str], found: tuple[Estimate, ...]) -> Estimat
 
 
 def _answers(part: ShuffleProtocol) -> int:
-    """How many numbers a part answers with, as far as messages have weights in them."""
+    """Return how many numbers a part answers with, as far as messages have weights in them."""
     domain = part.randomizer.domain
     return domain.size if isinstance(domain, Categories) else 1
 
 
 def count_numbers(randomizer: Randomizer) -> int:
-    """How many numbers a message has.
+    """Return how many numbers a message has.
 
     >>> from shuffledp.protocols.krr import KRR
     >>> count_numbers(KRR(k=2, epsilon0=1.0))
@@ -456,7 +456,7 @@ def make_local(*, epsilon: float, parts: Sequence[Mapping[str, Any]]) -> Parts:
 def make_local_parts(
     parts: Sequence[Mapping[str, Any]],
 ) -> tuple[tuple[str, ...], tuple[ShuffleProtocol, ...]]:
-    """The names and the protocols of parts in the local model."""
+    """Return the names and the protocols of parts in the local model."""
     from shuffledp.protocols import spec
 
     made, names = [], []
@@ -482,7 +482,7 @@ def _read_parts(parts: Sequence[Mapping[str, Any]]) -> list[PartSpec]:
 
 
 def questions(bundle: ShuffleProtocol) -> tuple[tuple[str, ShuffleProtocol], ...]:
-    """The parts of a bundle by name; each of them with the guarantee it would have alone."""
+    """Return the parts of a bundle by name; each of them with the guarantee it would have alone."""
     analyzer = bundle.analyzer
     if not isinstance(analyzer, BundleAnalyzer):
         raise ParameterError("bundle", bundle.name, "must be a bundle")

@@ -160,7 +160,7 @@ class CorrelatedCount:
         return message_law(self.noise_law(), (0, x))
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """How many users draw each number; these numbers add up."""
+        """Return how many users draw each number; these numbers add up."""
         n = int(inputs.sum())
         plus, minus, flood = (
             _add_up(table.deal(n, source)) for table in (self.noise, self.noise, self.flood)

@@ -116,7 +116,7 @@ class CorrelatedHistogram:
         return _unit(self.k, 0), _unit(self.k, 1)
 
     def distance(self, users: int) -> float:
-        """The distance for the two bins that one person's change concerns; all bins are independent."""
+        """Return the distance for the two bins that one person's change concerns; all bins are independent."""
         return self.noise.distance(users, 4) + self.flood.distance(users, 2)
 
     @property
@@ -202,7 +202,7 @@ class SignedHistogramAnalyzer:
         return replace(found, labels=self.randomizer.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """What the estimate is for this data set where the noise is at its mean, once for equal bins."""
+        """Return what the estimate is for this data set where the noise is at its mean, once for equal bins."""
         return self._answer(distinct(inputs), int(inputs.sum()))
 
     def _answer(self, found: Counts, n: int) -> Estimate:

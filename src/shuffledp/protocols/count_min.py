@@ -256,7 +256,7 @@ class SketchError:
         return low
 
     def _sd(self, least: Floats, largest: float) -> Floats:
-        """The largest s of a category with at least that many people."""
+        """Return the largest s of a category with at least that many people."""
         others = np.minimum(largest - least**2, (self.n - least) ** 2).clip(0)
         return np.sqrt(self.noise.variance + others * ((1 - 1 / self.width) / self.width))
 
@@ -316,11 +316,11 @@ class CountMinAnalyzer:
         return self._estimate(tally, self._everything(), self.randomizer.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """An estimate for this data set: the functions are public, and who collides is theirs to say."""
+        """Return an estimate for this data set: the functions are public, and who collides is theirs to say."""
         return self.estimate(self.randomizer.deal(inputs, SeededWords(0)))
 
     def estimate_of(self, tally: Tally, categories: ArrayLike) -> Estimate:
-        """The answer for some categories only: for domains too large to list.
+        """Return the answer for some categories only: for domains too large to list.
 
         Here 5,000 of 10,000 hold the category, the others share another one. No row collides, which the
         estimate does not know: it subtracts the collisions that were to be expected.
@@ -336,7 +336,7 @@ class CountMinAnalyzer:
         return self._estimate(tally, self.randomizer.domain.codes(categories), None)
 
     def minimum(self, tally: Tally) -> Floats:
-        """The count-min rule, for all categories: the smallest over rows of N[t, h_t(x)] - n rho/w.
+        """Return the count-min rule, for all categories: the smallest over rows of N[t, h_t(x)] - n rho/w.
 
         Biased: collisions only add, so without noise it is never below the truth, but mostly above; the
         minimum of several noises pulls it down again. Good when a few categories hold most of the people,
@@ -398,7 +398,7 @@ class CountMinAnalyzer:
         return Estimate(value=value, error=error, limits=(0.0, float(n)), labels=labels)
 
     def _others(self, tally: Tally, value: Floats) -> Floats:
-        """The sum of squares of the other counts: estimated, but at least what n people must have."""
+        """Return the sum of squares of the other counts: estimated, but at least what n people must have."""
         n, own = tally.users, np.clip(value, 0, tally.users)
         left = n - own
         least = np.maximum(left, left**2 / (self.randomizer.k - 1))
@@ -407,7 +407,7 @@ class CountMinAnalyzer:
         return others
 
     def sum_of_squares(self, tally: Tally) -> float:
-        """An estimate of the sum of c_y^2 over all categories, unbiased over noise and functions.
+        """Return an estimate of the sum of c_y^2 over all categories, unbiased over noise and functions.
 
         In each row E[sum of (N_s - n rho/w)^2] = F + (n^2 - F)/w + w v, F the sum of squares.
 
@@ -488,7 +488,7 @@ def make(
 
 
 def _balance(cells: float, k: int, word_bits: int) -> int:
-    """The power of two near `cells`; more than k of them would be wasted."""
+    """Return the power of two near `cells`; more than k of them would be wasted."""
     bits = round(math.log2(max(cells, 2.0)))
     return 1 << max(1, min(bits, (k - 1).bit_length(), word_bits, _WIDEST.bit_length() - 1))
 

@@ -80,7 +80,7 @@ class Duchi(OneNumber):
         return Fraction(self.least, self._words)
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What both bits' laws have in common, for the accountant of the shuffled view."""
+        """Return what both bits' laws have in common, for the accountant of the shuffled view."""
         return (bit_blanket(self.flip),)
 
     @property
@@ -97,7 +97,7 @@ class Duchi(OneNumber):
         return {(0,): 1 - one, (1,): one}
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """A binomial number of ones from the users of each code."""
+        """Return a binomial number of ones from the users of each code."""
         users, held = int(inputs.sum()), np.flatnonzero(inputs)
         thresholds = [self.least + x * self.slope for x in held.tolist()]
         ones = int(binomials(inputs[held], thresholds, self.word_bits, source).sum())
@@ -118,7 +118,7 @@ class Duchi(OneNumber):
         )
 
     def noise(self, counts: Counts) -> Fraction:
-        """The variance if all n users had the mean of the values, which is the worst case.
+        """Return the variance if all n users had the mean of the values, which is the worst case.
 
         P (1 - P) is concave, so by Jensen's inequality the n users together have at most the
         variance of n users at their mean. One bit cannot tell more: its square is itself. The mean

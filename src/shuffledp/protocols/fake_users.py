@@ -215,7 +215,7 @@ def _minimize(fakes: int, promise: Promise, bits: int, refusal: str) -> float:
 
 
 def _publish(fakes: int, promise: Promise) -> float:
-    """The published f; 1/2 or more if there are too few users."""
+    """Return the published f; 1/2 or more if there are too few users."""
     coth = 1 / math.tanh(promise.epsilon / 2)
     spread = 33 / (5 * fakes) * coth**2 * math.log(4 / promise.delta)
     return 2 * spread / (1 + math.sqrt(max(1 - 4 * spread, 0.0)))

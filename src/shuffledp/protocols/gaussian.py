@@ -133,7 +133,7 @@ class GaussianNoise(OneNumber):
         )
 
     def delta0(self, epsilon0: float) -> float:
-        """The delta of one message at a smaller epsilon0: exact, and rounded up.
+        """Return the delta of one message at a smaller epsilon0: exact, and rounded up.
 
         >>> device = GaussianNoise(domain=Reals(lower=0.0, upper=1.0, steps=1), sigma=1.0, word_bits=6)
         >>> device.pmf(0)[(device.reach,)], device.delta0(device.epsilon0)
@@ -199,7 +199,7 @@ class GaussianNoise(OneNumber):
         return second.decode(self.decoder)
 
     def noise(self, counts: Counts) -> Fraction:
-        """The most that any values could give: all have nearly the same."""
+        """Return the most that any values could give: all have nearly the same."""
         return int(counts.sum()) * self.code_variance.range(self.domain.steps)[1]
 
 

@@ -138,7 +138,7 @@ class HadamardResponse:
         return {(y,): high if self.sign(x, y) == 1 else low for y in range(self.outputs)}
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all categories' laws have in common, for the accountant of the shuffled view.
+        """Return what all categories' laws have in common, for the accountant of the shuffled view.
 
         The worst pair has the fewest likely outputs in common: none in different blocks, half of
         them in the same block.
@@ -342,7 +342,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
 
 
 def _best_blocks(k: int, gain: Fraction | float) -> int:
-    """The power of two B with the smallest variance, summed over the categories.
+    """Return the power of two B with the smallest variance, summed over the categories.
 
     The sum is (gain + 2 B) (2 k + gain k / B) n / gain^2 - n if B divides k, whatever the data; with
     ceil(k / B) for k / B it is the largest over all data. About gain / 2 is best.

@@ -105,7 +105,7 @@ class HadamardBlanket(Dummied):
         return self.tau * self.column_bits
 
     def unpack(self, numbers: Words) -> Words:
-        """The columns of the messages with these numbers."""
+        """Return the columns of the messages with these numbers."""
         shifts = np.arange(self.tau, dtype=np.uint64) * np.uint64(self.column_bits)
         columns: Words = numbers[:, None] >> shifts & np.uint64((1 << self.column_bits) - 1)
         return columns

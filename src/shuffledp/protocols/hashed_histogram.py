@@ -118,7 +118,7 @@ class HashedHistogram(Dummied):
         return add_dummies(real, dummies, coins, surely)
 
     def _send_real(self, inputs: Codes, functions: Words, near: Words) -> tuple[Words, Words]:
-        """The function and the value of everybody's real message."""
+        """Return the function and the value of everybody's real message."""
         a, spare = self._split(functions)
         t = tape.uniform(near, self.width, self.word_bits)
         value = self._hash(a, inputs) ^ t.astype(self._dtype)
@@ -130,7 +130,7 @@ class HashedHistogram(Dummied):
         return self.r + self.s
 
     def unpack(self, numbers: Words) -> Words:
-        """The functions and values of the messages with these numbers."""
+        """Return the functions and values of the messages with these numbers."""
         return np.column_stack(self._split(numbers))
 
     def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
@@ -146,7 +146,7 @@ class HashedHistogram(Dummied):
         return deal_dummied(self, inputs, draw, source)
 
     def _split(self, words: Words) -> tuple[Words, Words]:
-        """A field element and a value of s bits, from the low bits of a word."""
+        """Return a field element and a value of s bits, from the low bits of a word."""
         word = words.dtype.type
         a = words & word((1 << self.r) - 1)
         v = (words >> word(self.r)) & word((1 << self.s) - 1)
@@ -195,7 +195,7 @@ class HashedHistogram(Dummied):
         return Tally(counts=counts, users=shuffled.users)
 
     def tally_of(self, shuffled: Shuffled, categories: ArrayLike) -> Tally:
-        """The tally of some categories only; the analyzer's `estimate` takes it as well.
+        """Return the tally of some categories only; the analyzer's `estimate` takes it as well.
 
         >>> p = make(n=10_000, k=2**32, epsilon=1.0, delta=1e-6)
         >>> from shuffledp import SeededWords, randomize, shuffle

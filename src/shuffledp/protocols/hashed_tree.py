@@ -145,7 +145,7 @@ class HashedLevel(Dummied):
         return dummied_law(real, 1 << self.message_bits, self.rho)
 
     def find_supported(self, message: Message) -> set[int]:
-        """The categories that a message supports."""
+        """Return the categories that a message supports."""
         a, b, v = self._split(np.full(self.k, message))
         return set(np.flatnonzero(self._hash(a, b, np.arange(self.k)) == v).tolist())
 
@@ -218,14 +218,14 @@ class HashedTree:
         return join_laws(laws, (0, self.top.nodes))
 
     def find_noise(self, n: int) -> IndependentLevels:
-        """The noise that the dummies and the collisions of n people make."""
+        """Return the noise that the dummies and the collisions of n people make."""
         q, rho = float(self.last.q), float(self.last.rho)
         one = q / (1 - q)  # what a message adds, in all leaves but that of its sender
         hashed = BoundedNoise(variance=n * (1 + rho) * one, most=1 / (1 - q), spare=one)
         return IndependentLevels(levels=(*self.top.find_noise(n).levels, hashed))
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """The nodes above, then the support of each leaf."""
+        """Return the nodes above, then the support of each leaf."""
         payload, nodes = shuffled.payload, self.top.nodes
         check_messages(payload, nodes + (1 << self.last.message_bits))
         above = message_tally(
@@ -253,7 +253,7 @@ class HashedTree:
 def choose_tree(
     cells: int, crowd: Crowd, promise: Promise, messages: float = 6.0
 ) -> tuple[tuple[int, ...], int]:
-    """The shape and the bits of the hash with the smallest error of a rank for at most this many messages each.
+    """Return the shape and the bits of the hash with the smallest error of a rank for at most this many messages each.
 
     >>> choose_tree(1 << 16, Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8))
     ((17, 17, 17, 14), 12)

@@ -96,7 +96,7 @@ class Hybrid(OneNumber):
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The two parts, each with the users whose coin chose it."""
+        """Return the two parts, each with the users whose coin chose it."""
         thresholds = [self.threshold] * len(inputs)
         chosen = binomials(inputs, thresholds, self.word_bits, source)
         numbers = self.piecewise.deal(chosen, source).counts
@@ -104,7 +104,7 @@ class Hybrid(OneNumber):
         return Tally(counts=np.append(numbers, bits), users=int(inputs.sum()))
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all values' laws have in common, for the accountant of the shuffled view.
+        """Return what all values' laws have in common, for the accountant of the shuffled view.
 
         The two ends of the domain are the worst pair of both parts at once, and so of the mixture: the
         proof is in docs/theory/means.md.
@@ -142,7 +142,7 @@ class Either:
         return self.number(y) if y < first else self.bit(y - first)
 
     def total(self, counts: Counts) -> Fraction:
-        """The sum over counts[y] messages y."""
+        """Return the sum over counts[y] messages y."""
         numbers, bits = np.split(counts, [self.number.last + 1])
         return self.number.total(numbers) + self.bit.total(bits)
 

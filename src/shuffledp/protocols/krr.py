@@ -95,7 +95,7 @@ class KRR(OneNumber):
         return {(y,): self.p if y == x else self.q for y in range(self.k)}
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all categories' laws have in common, for the accountant of the shuffled view."""
+        """Return what all categories' laws have in common, for the accountant of the shuffled view."""
         rest = (self.k - 2) * self.q
         return (two_level_blanket(ratio=self.p / self.q, one=self.q, neither=rest),)
 

@@ -71,13 +71,13 @@ class Levels:
             self.device(epsilon0)
 
     def device(self, epsilon0: float) -> KRR:
-        """What a person of this level runs."""
+        """Return what a person of this level runs."""
         if epsilon0 not in self.people:
             raise ParameterError("epsilon0", epsilon0, f"must be one of {sorted(self.people)}")
         return KRR(k=self.k, epsilon0=epsilon0, word_bits=self.word_bits)
 
     def hide(self, delta: float) -> dict[float, Guarantee]:
-        """What each level is promised if messages do not tell their levels."""
+        """Return what each level is promised if messages do not tell their levels."""
         curves = {epsilon0: self.hide_level(epsilon0) for epsilon0 in self.people}
         return {
             epsilon0: self._guarantee(
@@ -87,14 +87,14 @@ class Levels:
         }
 
     def show(self, delta: float) -> dict[float, Guarantee]:
-        """What each level is promised if messages tell their levels."""
+        """Return what each level is promised if messages tell their levels."""
         return {
             epsilon0: self._guarantee(self.visible(epsilon0).epsilon(delta), delta, _VISIBLE, count)
             for epsilon0, count in self.people.items()
         }
 
     def hide_level(self, epsilon0: float) -> "HiddenLevel":
-        """The privacy curve of a person of this level among all."""
+        """Return the privacy curve of a person of this level among all."""
         uniform = {each: self.k * _low(self.device(each)) for each in self.people}
         mean = sum((count * uniform[each] for each, count in self.people.items()), Fraction(0))
         return HiddenLevel(
@@ -104,7 +104,7 @@ class Levels:
         )
 
     def visible(self, epsilon0: float) -> BlanketProfile:
-        """The privacy curve of a person of this level among those of the same."""
+        """Return the privacy curve of a person of this level among those of the same."""
         blankets = self.device(epsilon0).blankets()
         return BlanketProfile(blankets=blankets, n=self.people[epsilon0], epsilon0=epsilon0)
 
@@ -138,7 +138,7 @@ class HiddenLevel:
         return min(1.0, max(math.fsum(terms) * (1 + 16 * UNIT), SMALLEST_DELTA))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon, rounded up by at most a part in 10^5, with delta(epsilon) <= delta."""
+        """Return the smallest epsilon, rounded up by at most a part in 10^5, with delta(epsilon) <= delta."""
         low, p = float(_low(self.device)), math.exp(self.device.epsilon0)
         spread = (p - 1) * low * math.sqrt(2 * self.device.k / max(float(self.mean), 1.0))
         return find_epsilon(
@@ -163,7 +163,7 @@ class HiddenLevel:
 
 
 def _low(device: KRR) -> Fraction:
-    """The exact probability of each category but the truth."""
+    """Return the exact probability of each category but the truth."""
     return Fraction(device.share, 1 << device.word_bits)
 
 
@@ -187,7 +187,7 @@ def _place_cells(others: int, mean: Fraction) -> tuple[Floats, Floats]:
 
 
 def estimate_hidden(counts: Counts, levels: Levels) -> Floats:
-    """How many people hold each category, from the messages of all levels together.
+    """Return how many people hold each category, from the messages of all levels together.
 
     Unbiased if the levels do not depend on the values: each level is then a random part of the people.
 
@@ -204,7 +204,7 @@ def estimate_hidden(counts: Counts, levels: Levels) -> Floats:
 
 
 def estimate_visible(counts: dict[float, Counts], levels: Levels) -> Floats:
-    """The estimate from the messages of each level, weighted by a level's information about a rare category.
+    """Return the estimate from the messages of each level, weighted by a level's information about a rare category.
 
     >>> levels = Levels(k=2, people={1.0: 500, 3.0: 500})
     >>> told = {1.0: np.array([270, 230]), 3.0: np.array([480, 20])}

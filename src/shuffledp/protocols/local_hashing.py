@@ -124,7 +124,7 @@ class LocalHashing:
         return (hashes.astype(np.int64) * self.g) >> self.r
 
     def _find_first(self, buckets: Counts) -> Counts:
-        """The smallest hash value in a bucket v: ceil(v 2^r / g)."""
+        """Return the smallest hash value in a bucket v: ceil(v 2^r / g)."""
         return -((-buckets << self.r) // self.g)
 
     def pmf(self, x: int) -> Law:
@@ -140,12 +140,12 @@ class LocalHashing:
         return law
 
     def _values(self, a: int, b: int) -> Counts:
-        """The bucket of each category under one hash function."""
+        """Return the bucket of each category under one hash function."""
         slope, start = np.array([[a], [b]], dtype=self._dtype)
         return self._bucket(line(start, multiples(slope, self.k, self.r), self.k)[:, 0])
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all categories' laws have in common, for the accountant of the shuffled view.
+        """Return what all categories' laws have in common, for the accountant of the shuffled view.
 
         Uses the exact collision probability: assuming 1/g would not be safe.
         """

@@ -147,7 +147,7 @@ class Polynomials:
         return self.buckets.bit_length() - 1
 
     def find_cells(self, stirred: Codes, rows: Codes) -> NDArray[np.int64]:
-        """The cell of each word in the row beside it."""
+        """Return the cell of each word in the row beside it."""
         values = [
             apply_columns(columns, stirred).astype(np.uint32) for columns in self.coefficients
         ]
@@ -163,7 +163,7 @@ class Polynomials:
         return np.array(found, dtype=np.int64).reshape(length, len(at))
 
     def _evaluate(self, values: Sequence[Words], rows: Codes) -> NDArray[np.int64]:
-        """The first bits of the polynomial with these coefficients at each row, by Horner's rule."""
+        """Return the first bits of the polynomial with these coefficients at each row, by Horner's rule."""
         total = values[-1]
         for value in reversed(values[:-1]):
             total = multiply(total, rows, 1 << self.field, self.field) ^ value
@@ -252,7 +252,7 @@ class LocalPrefixes(OneNumber):
         return _make_functions(self.domain.bits, self.stir)
 
     def find_cells(self, codes: Codes, rows: Codes) -> NDArray[np.int64]:
-        """The cell of each word in the row beside it, which looks at the first bits alone."""
+        """Return the cell of each word in the row beside it, which looks at the first bits alone."""
         bits = self.domain.bits
         masks = [((1 << length) - 1) << (bits - length) for length in self.lengths]
         looked_at = np.repeat(np.array(masks, dtype=np.uint64), self.rows)
@@ -276,7 +276,7 @@ class LocalPrefixes(OneNumber):
         return law
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all words' laws have in common, for the accountant of the shuffled view.
+        """Return what all words' laws have in common, for the accountant of the shuffled view.
 
         Two words that share no cell are the worst pair; rows in which they meet tell nothing.
         """
@@ -303,7 +303,7 @@ def _check_levels(lengths: Sequence[int], rows: Sequence[int], bits: int) -> Non
 
 @lru_cache(maxsize=8)
 def _draw(bits: int, seed: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The matrix that stirs, and the columns of the coefficients."""
+    """Return the matrix that stirs, and the columns of the coefficients."""
     source = SeededWords(seed)
     stir = draw_functions(bits=bits, buckets=2, lengths=(), source=source).stir
     columns = (tuple(source.words(bits, FIELD).tolist()) for _ in range(COEFFICIENTS))
@@ -335,7 +335,7 @@ class Level:
 
     @classmethod
     def of(cls, device: LocalPrefixes, place: int, counts: NDArray[np.int64]) -> "Level":
-        """The level of that number, with its messages counts[rows, buckets]."""
+        """Return the level of that number, with its messages counts[rows, buckets]."""
         first, rows = device.starts[place], device.rows[place]
         length = device.lengths[place]
         columns = device.polynomials.tabulate(length, range(first, first + rows))
@@ -359,7 +359,7 @@ class Level:
         return len(self.excess) * self.gain * (1 - 1 / self.buckets)
 
     def tell(self, left: Floats, limit: float) -> Seen:
-        """How it looked."""
+        """Return how it looked."""
         return Seen(self.unit, self.people / self.buckets, _spread(left), limit, lost=0.0)
 
     def find_cells(self, prefixes: Spelt) -> NDArray[np.int64]:
@@ -401,12 +401,12 @@ def _transpose(columns: NDArray[np.int64], buckets: int) -> Spelt:
 
 
 def _spread(left: Floats) -> float:
-    """The variance of the sum of a word of nobody: of one draw from the cells of each row."""
+    """Return the variance of the sum of a word of nobody: of one draw from the cells of each row."""
     return float(np.square(left).mean(axis=1).sum())
 
 
 def limit_sum(people: int, buckets: int, tail: float, spread: float | None = None) -> float:
-    """What the excess of a word of nobody exceeds with probability `tail`; wider if the cells are spread more.
+    """Return what the excess of a word of nobody exceeds with probability `tail`; wider if the cells are spread more.
 
     >>> limit_sum(1000, 4, 0.01), limit_sum(1000, 4, 0.01, spread=750.0)
     (32.0, 64.0)
@@ -418,7 +418,7 @@ def limit_sum(people: int, buckets: int, tail: float, spread: float | None = Non
 
 
 def _find_binomial_end(people: int, share: float, tail: float) -> int:
-    """The smallest number that a binomial one exceeds with probability `tail` at most.
+    """Return the smallest number that a binomial one exceeds with probability `tail` at most.
 
     >>> _find_binomial_end(1000, 0.25, 0.01), _find_binomial_end(0, 0.25, 0.01)
     (282, 0)
@@ -433,7 +433,7 @@ def _find_binomial_end(people: int, share: float, tail: float) -> int:
 
 
 def decode(device: LocalPrefixes, counts: NDArray[np.int64], step: Step | None = None) -> Found:
-    """The words that stand out in counts[cells], and how many people have them; nothing here is random."""
+    """Return the words that stand out in counts[cells], and how many people have them; nothing here is random."""
     table = counts.reshape(device.all_rows, device.buckets)
     prefixes, values, seen = np.zeros(1, dtype=np.uint64), np.zeros(1), []
     depth = len(device.lengths)
@@ -451,7 +451,7 @@ def decode(device: LocalPrefixes, counts: NDArray[np.int64], step: Step | None =
 
 
 def _search(level: Level, parents: Spelt, alarms: float) -> tuple[Spelt, Floats, Seen]:
-    """The continuations of the parents that stand out, their counts, and how the level looked."""
+    """Return the continuations of the parents that stand out, their counts, and how the level looked."""
     tail = bound_tail(alarms, max(1, len(parents)) << (level.length - level.start))
     found, values, left = np.zeros(0, dtype=np.uint64), np.zeros(0), level.excess
     limit = limit_sum(level.people, level.buckets, tail, _spread(left))
@@ -490,7 +490,7 @@ def _scan(level: Level, left: Floats, parents: Spelt, limit: float) -> Spelt:
 def _gather(
     spectrum: Floats, low: NDArray[np.int64], high: Spelt, parent: np.uint64, width: int
 ) -> Floats:
-    """The transform of the sums of all continuations of a parent."""
+    """Return the transform of the sums of all continuations of a parent."""
     signs = 1.0 - 2.0 * parity(high & parent).astype(np.float64)
     gathered: Floats = np.bincount(low, spectrum * signs, minlength=1 << width).astype(np.float64)
     return gathered
@@ -535,21 +535,21 @@ class LocalWordsAnalyzer:
         return LevelSight.of(seen)
 
     def find(self, tally: Tally, step: Step | None = None) -> Found:
-        """The words that stand out, by code."""
+        """Return the words that stand out, by code."""
         return decode(self.device, tally.counts, step)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The words that were found, the most frequent first."""
+        """Return the words that were found, the most frequent first."""
         return self.estimate_stepwise(tally, None)
 
     def estimate_stepwise(self, tally: Tally, step: Step | None) -> Estimate:
-        """The same, with a call of `step` after every level."""
+        """Return the same, with a call of `step` after every level."""
         n, found = tally.people(), self.find(tally, step)
         stderr = self._stderr(found.values, found.seen[-1], n)
         return list_words(self.device.domain, found, found.values, stderr, n)
 
     def count(self, tally: Tally, words: ArrayLike) -> Estimate:
-        """How many people have each of these words, chosen before looking: found or not, without bias.
+        """Return how many people have each of these words, chosen before looking: found or not, without bias.
 
         >>> from shuffledp import SeededWords, run
         >>> made = make_local(alphabet="letters", max_length=4, epsilon=4.0, seed=1)
@@ -650,7 +650,7 @@ def make_local(
 
 
 def _choose_buckets(epsilon0: float) -> int:
-    """The power of two with the smallest variance of a word that nobody has."""
+    """Return the power of two with the smallest variance of a word that nobody has."""
     e = float(exp_lower(min(epsilon0, 60.0)))
 
     def variance(g: int) -> float:

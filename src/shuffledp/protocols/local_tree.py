@@ -109,7 +109,7 @@ class LocalTree(OneNumber):
         return 1 - 2 * self.sign.q
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all laws have in common, for the accountant of the shuffled view.
+        """Return what all laws have in common, for the accountant of the shuffled view.
 
         Two nodes of a level have the same sign in half of the columns; values that share a node there are closer yet.
         """
@@ -143,7 +143,7 @@ class LocalTree(OneNumber):
         return law
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """How often each message was sent."""
+        """Return how often each message was sent."""
         return message_tally(shuffled, self.alphabet)
 
     def measure(self, tally: Tally) -> list[Floats]:
@@ -159,7 +159,7 @@ class LocalTree(OneNumber):
         return found
 
     def find_noise(self, n: int) -> OneLevelEach:
-        """The noise where n people take part."""
+        """Return the noise where n people take part."""
         shares = tuple(float(share) for share in self.shares)
         return OneLevelEach(n=n, shares=shares, gain=float(self.gain))
 

@@ -124,7 +124,7 @@ class OneQuestionDevice:
         )
 
     def choose(self, words: Words) -> Codes:
-        """The question of each person, by one word each; the last one also takes what is left of the words."""
+        """Return the question of each person, by one word each; the last one also takes what is left of the words."""
         chosen = uniform(words, len(self.devices), self.word_bits).astype(np.int64)
         found: Codes = np.minimum(chosen, len(self.devices) - 1)
         return found
@@ -204,7 +204,7 @@ class SampledError:
 
 
 def scale_up(estimate: Estimate, protocol: ShuffleProtocol, sampled: int, people: int) -> Estimate:
-    """What an estimate about `sampled` people says about all `people` whom they were drawn from.
+    """Return what an estimate about `sampled` people says about all `people` whom they were drawn from.
 
     >>> from shuffledp import protocols, run
     >>> rr = protocols.rr.make_local(epsilon=20.0)
@@ -279,17 +279,17 @@ class OneQuestionAnalyzer:
         return self.bundle.tag(part, payload)
 
     def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """The messages about each question."""
+        """Return the messages about each question."""
         return self.bundle.sort(payload)
 
     def join(self, tallies: Sequence[Tally]) -> Tally:
-        """The tally of all questions, each of the people who answered it."""
+        """Return the tally of all questions, each of the people who answered it."""
         people = [tally.users for tally in tallies]
         counts = np.concatenate([people, *(tally.counts.ravel() for tally in tallies)])
         return Tally(counts=counts, users=sum(people))
 
     def split(self, tally: Tally) -> tuple[Tally, ...]:
-        """The tally of each question, of those who answered it."""
+        """Return the tally of each question, of those who answered it."""
         people = tally.counts[: len(self.parts)].tolist()
         rest = replace(tally, counts=tally.counts[len(self.parts) :])
         return tuple(
@@ -298,7 +298,7 @@ class OneQuestionAnalyzer:
         )
 
     def estimates(self, tally: Tally) -> tuple[Estimate, ...]:
-        """The answer to each question, about everybody."""
+        """Return the answer to each question, about everybody."""
         people = tally.people()
         return tuple(
             scale_up(part.analyzer.estimate(own), part, own.people(), people)

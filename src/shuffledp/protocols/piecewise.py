@@ -82,7 +82,7 @@ class Piecewise(OneNumber):
             object.__setattr__(self, name, value)
 
     def _window(self) -> tuple[int, int]:
-        """The stride and the length of the window: about span / h, for a span as long as needed."""
+        """Return the stride and the length of the window: about span / h, for a span as long as needed."""
         steps = self.domain.steps
         longest = min(_MAX_SPAN, self._words >> 4)  # short words cannot share among many outputs
         if steps > longest:
@@ -134,7 +134,7 @@ class Piecewise(OneNumber):
         return Tally(counts=counts, users=int(inputs.sum()))
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all values' laws have in common, for the accountant of the shuffled view.
+        """Return what all values' laws have in common, for the accountant of the shuffled view.
 
         The worst pair is the two ends of the domain, whose windows overlap least.
         """
@@ -186,7 +186,7 @@ class Piecewise(OneNumber):
         return self._square.decode(self.decoder)
 
     def noise(self, counts: Counts) -> Fraction:
-        """An unbiased estimate of the variance, moved into the range where it is known to lie.
+        """Return an unbiased estimate of the variance, moved into the range where it is known to lie.
 
         E[y^2 | i] is quadratic in i, so the sum of the squared codes has an unbiased estimate too,
         and with it the variance, a quadratic in the codes. With few users it can come out smaller

@@ -116,7 +116,7 @@ class PureCount:
         return math.log(Fraction(shares[self.d // 2], shares[self.d // 2 + 1])) * (1 + 2**-48)
 
     def _shares(self, x: int) -> tuple[int, ...]:
-        """How many words send z ones."""
+        """Return how many words send z ones."""
         shares = list(self.noise)
         shares[self.d // 2 + x] += (1 << self.word_bits) - sum(self.noise)
         return tuple(shares)
@@ -138,7 +138,7 @@ class PureCount:
         }
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """How the words of both bits fall: noise is the same for both, all the others are truthful."""
+        """Return how the words of both bits fall: noise is the same for both, all the others are truthful."""
         users, left = int(inputs.sum()), (1 << self.word_bits) - sum(self.noise)
         truthful, fallen = deal(inputs, [[left]], self.word_bits, source, common=self.noise)
         ones = int(truthful.sum()) * (self.d // 2) + int(truthful[1, 0])
@@ -188,7 +188,7 @@ class PureCountError:
     exact_interval = interval
 
     def _bound_interval(self, value: Value, level: float) -> Interval:
-        """An interval for levels that are closer to 1 than the law's precision."""
+        """Return an interval for levels that are closer to 1 than the law's precision."""
         variance = self.randomizer.variance(self.users)
         bound = BoundedError(
             stderr=self.stderr,
@@ -207,7 +207,7 @@ class PureCountError:
         return 1 << (2 * reach + 1).bit_length()
 
     def _law(self, zero: _Waves, one: _Waves, size: int, holders: int) -> tuple[int, Floats]:
-        """The law of the noise from some integer on."""
+        """Return the law of the noise from some integer on."""
         rate = float(self.randomizer.rate)
         law = np.fft.irfft(zero ** (self.users - holders) * one**holders, size)
         # On a circle: it is cut open opposite the mean.
@@ -217,7 +217,7 @@ class PureCountError:
 
 @lru_cache(maxsize=8)
 def _turns(randomizer: PureCount, size: int) -> tuple[_Waves, _Waves]:
-    """The transforms of one person's noise: somebody who draws adds z - (d - 1) / 2 - x."""
+    """Return the transforms of one person's noise: somebody who draws adds z - (d - 1) / 2 - x."""
     d, rate = randomizer.d, float(randomizer.rate)
     drawn = np.array(randomizer.noise, dtype=np.float64)
     drawn *= rate / drawn.sum()
@@ -246,7 +246,7 @@ class PureCountAnalyzer:
     randomizer: PureCount
 
     def offset(self) -> tuple[Fraction, ...]:
-        """What one user adds to the estimate before any message."""
+        """Return what one user adds to the estimate before any message."""
         p, d = self.randomizer.rate, self.randomizer.d
         return (-((1 - p) * (d // 2) + p * Fraction(d, 2)) / (1 - p),)
 
@@ -286,7 +286,7 @@ class PureAccountant:
     def of(
         cls, randomizer: PureCount, crowd: Crowd, promise: Promise, proof: str, counts: int = 1
     ) -> "PureAccountant":
-        """The one that keeps this promise."""
+        """Return the one that keeps this promise."""
         stated = Guarantee(
             epsilon=promise.epsilon,
             delta=0.0,
@@ -338,7 +338,7 @@ def make(crowd: Crowd, promise: Promise, *, word_bits: int = 64) -> Parts:
 
 @lru_cache(maxsize=64)  # seconds for a thousand users
 def find_noise(epsilon: float, users: int, word_bits: int) -> PureCount:
-    """The noise with the smallest error that the search finds, and more of it until it is proved."""
+    """Return the noise with the smallest error that the search finds, and more of it until it is proved."""
     chosen = _search(epsilon, users, word_bits)
     for _ in range(_TRIES):
         device = chosen.device
@@ -372,14 +372,14 @@ class _Candidate:
         return PureCount(noise=noise, word_bits=self.word_bits)
 
     def is_safe(self, epsilon: float, users: int) -> bool:
-        """Whether the loss seems to be a little less than epsilon."""
+        """Return whether the loss seems to be a little less than epsilon."""
         device = self.device
         if device is None:
             return False
         return device.total.typical_loss(users, 1.3 * epsilon) <= _AIM * epsilon
 
     def is_safe_far_out(self, epsilon: float) -> bool:
-        """The same for unlikely totals alone."""
+        """Return the same for unlikely totals alone."""
         device = self.device
         return device is not None and device.total.far_loss(1.3 * epsilon) <= _AIM * epsilon
 

@@ -107,7 +107,7 @@ class PureHistogramError:
         return np.array([each.stderr for each in self.bins])
 
     def interval(self, value: Value, level: float) -> Interval:
-        """The interval of each bin, by the law of its count."""
+        """Return the interval of each bin, by the law of its count."""
         found = [
             each.interval(v, level)
             for each, v in zip(self.bins, np.asarray(value).tolist(), strict=True)
@@ -133,7 +133,7 @@ class PureHistogramAnalyzer:
         return PureCountAnalyzer(randomizer=self.randomizer.count)
 
     def offset(self) -> tuple[Fraction, ...]:
-        """What one user adds to the estimates before any message."""
+        """Return what one user adds to the estimates before any message."""
         return self._count.offset() * self.randomizer.k
 
     def influence(self) -> Fraction:
@@ -158,7 +158,7 @@ class PureHistogramAnalyzer:
         )
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """What the estimate is for this data set where the noise is at its mean, once for equal bins.
+        """Return what the estimate is for this data set where the noise is at its mean, once for equal bins.
 
         >>> device = PureHistogram(k=3, count=PureCount(noise=(1, 2, 2, 1), word_bits=4))
         >>> PureHistogramAnalyzer(randomizer=device).foresee(np.array([40, 40, 20])).value.round()

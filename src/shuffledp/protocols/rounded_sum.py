@@ -128,7 +128,7 @@ class RoundedResponse(OneNumber):
         return self.levels + 1
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """The delta of the blanket."""
+        """Return the delta of the blanket."""
         curve = BlanketProfile(blankets=self.blankets(), n=honest, epsilon0=self.epsilon0)
         return curve.delta(epsilon)
 
@@ -168,12 +168,12 @@ class RoundedResponse(OneNumber):
         return law
 
     def _round(self, x: int) -> tuple[int, Fraction]:
-        """The level below, and the probability of the one above it."""
+        """Return the level below, and the probability of the one above it."""
         low, rest = divmod(x * self.levels, reach(self.domain))
         return low, Fraction(rest, reach(self.domain))
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """The blanket of randomized response over the levels; the module says why it holds."""
+        """Return the blanket of randomized response over the levels; the module says why it holds."""
         return (_level_blanket(Fraction(self.share + self.kept, self.share), self.levels, self.q),)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
@@ -273,7 +273,7 @@ class RoundedSum:
         )
 
     def _message_variance(self, tally: Tally) -> float:
-        """The variance of the sum of the messages: S2 - sum (E y)^2, the latter from S1 and S2."""
+        """Return the variance of the sum of the messages: S2 - sum (E y)^2, the latter from S1 and S2."""
         device, n = self.device, moment(tally.counts, 0)
         first, second = moment(tally.counts, 1), moment(tally.counts, 2)
         k, b = device.levels, device.b
@@ -284,7 +284,7 @@ class RoundedSum:
         return float(max(variance + b * b * n * device.worst_rounding, least))
 
     def _worth(self, n: int) -> float:
-        """What one more in the sum of the messages adds to the answer."""
+        """Return what one more in the sum of the messages adds to the answer."""
         device = self.device
         codes = reach(device.domain) / (device.b * device.levels)
         return float(codes * step(device.domain, self.task, n))
@@ -361,7 +361,7 @@ def make(
 
 
 def _find_kept(most: int, denominator: int, symbols: int, words: int) -> int | None:
-    """The largest kept <= most that `denominator` divides, while `symbols` divides words - kept.
+    """Return the largest kept <= most that `denominator` divides, while `symbols` divides words - kept.
 
     >>> _find_kept(20, 2, 3, 32)
     20
@@ -382,7 +382,7 @@ def _level_blanket(ratio: Fraction, levels: int, q: Fraction) -> Blanket:
 
 
 def fits(steps: int, levels: int, word_bits: int) -> bool:
-    """Whether words can round these steps to these levels without bias.
+    """Return whether words can round these steps to these levels without bias.
 
     >>> [k for k in range(1, 12) if fits(30, k, 64)]
     [1, 3, 6, 7, 10]
@@ -393,7 +393,7 @@ def fits(steps: int, levels: int, word_bits: int) -> bool:
 
 
 def largest_error(k: int, gamma: float) -> float:
-    """The largest variance of one user's estimate, over all real values.
+    """Return the largest variance of one user's estimate, over all real values.
 
     >>> round((10**6 * largest_error(33, 34 * 42.53e-6)) ** 0.5, 2)  # the sum of a million values
     26.44
@@ -416,7 +416,7 @@ class RoundingSearch:
     most: int
 
     def calibrate(self, levels: int | None) -> tuple[int, Fraction]:
-        """The k of the smallest error (unless given), and its gamma by the blanket."""
+        """Return the k of the smallest error (unless given), and its gamma by the blanket."""
         # Lies per level and user, if counts were normal: one count falls and another rises.
         mu = gaussian_scale(Promise(epsilon=self.epsilon, delta=self.delta))
         share = 1.15 * 2 / (mu * mu * self.n)
@@ -429,7 +429,7 @@ class RoundingSearch:
         return levels, (levels + 1) / (exp_lower(epsilon0) + levels)
 
     def take_published(self, levels: int | None) -> tuple[int, Fraction]:
-        """The same with the published gamma."""
+        """Return the same with the published gamma."""
         if self.epsilon > 1 or self.n < 2:
             raise UnsupportedError(
                 f"epsilon={self.epsilon!r}, n={self.n} is outside the theorem: epsilon <= 1, n >= 2"
@@ -486,7 +486,7 @@ class RoundingSearch:
 
 
 def _secant(spare: Callable[[float], float], guess: float, window: float) -> float | None:
-    """An x with 0 < spare(x) < window, for a smooth decreasing function; None if it takes too long."""
+    """Return an x with 0 < spare(x) < window, for a smooth decreasing function; None if it takes too long."""
     x, slope = guess, -_STEEPNESS
     value = spare(x)
     for _ in range(_SECANTS):

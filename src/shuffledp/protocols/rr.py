@@ -83,7 +83,7 @@ class RR(OneNumber):
         return self.q
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What both bits' laws have in common, for the accountant of the shuffled view."""
+        """Return what both bits' laws have in common, for the accountant of the shuffled view."""
         return (bit_blanket(self.flip),)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -94,7 +94,7 @@ class RR(OneNumber):
         return {(y,): self.p if y == x else self.q for y in (0, 1)}
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The zeros and the ones that are flipped."""
+        """Return the zeros and the ones that are flipped."""
         users, ones = int(inputs.sum()), int(inputs[1])
         up, down = binomials(inputs, [self.threshold] * 2, self.word_bits, source).tolist()
         sent = ones + up - down
@@ -140,7 +140,7 @@ class RRAnalyzer:
         return float(int(inputs.sum()) * p * q / (p - q) ** 2)
 
     def accuracy(self, n: int, beta: float) -> float:
-        r"""A radius that the error of the count exceeds with probability at most beta.
+        r"""Return a radius that the error of the count exceeds with probability at most beta.
 
         sqrt(n ln(2 / beta) / 2) / (1 - 2 q), by Hoeffding's inequality: the estimate is a sum of n
         independent terms, each in an interval of length 1 / (1 - 2 q). It holds for any data, before

@@ -123,7 +123,7 @@ class OneBin(OneNumber):
         return {(x,): Fraction(1)} if self.response is None else self.response.pmf(x)
 
     def deal(self, inputs: Counts, source: WordSource) -> Counts:
-        """The tally of inputs[x] people of each code, before any server adds to it."""
+        """Return the tally of inputs[x] people of each code, before any server adds to it."""
         return inputs.copy() if self.response is None else self.response.deal(inputs, source).counts
 
 
@@ -195,14 +195,14 @@ class AmongMessages:
         return message_tally(shuffled, self.device.alphabet)
 
     def draw(self, source: WordSource) -> Counts:
-        """What one server adds: the law of `live.wire.noise`."""
+        """Return what one server adds: the law of `live.wire.noise`."""
         if not self.paired:
             return self.noise.most + self.noise.draw(self.device.alphabet, source)
         z = int(self.noise.draw(1, source)[0])
         return self.noise.most + np.array([-z, z])
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The tally of inputs[x] people with what both servers add; everybody answers every question."""
+        """Return the tally of inputs[x] people with what both servers add; everybody answers every question."""
         if self.parts > 1:
             raise UnsupportedError("people who answer one question of several are not dealt")
         counts = self.device.deal(inputs, source)
@@ -211,7 +211,7 @@ class AmongMessages:
         return Tally(counts=counts, users=int(inputs.sum()))
 
     def observe(self, tally: Tally) -> Counts:
-        """The tally less what the servers add on average."""
+        """Return the tally less what the servers add on average."""
         found: Counts = tally.counts - SERVERS * self.noise.most
         return found
 
@@ -256,7 +256,7 @@ class AmongMessages:
         )
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
-        """What one message adds to the counts of the bins."""
+        """Return what one message adds to the counts of the bins."""
         assert isinstance(message, int)
         return tuple(Fraction(int(message == j)) / self._gap for j in range(self.device.alphabet))
 
@@ -370,15 +370,15 @@ class CellsTree:
         return (self.domain.size,)
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """How often each cell was sent."""
+        """Return how often each cell was sent."""
         return self.analyzer.tally(shuffled)
 
     def measure(self, tally: Tally) -> list[Floats]:
-        """The counts of the cells, less what the servers add on average."""
+        """Return the counts of the cells, less what the servers add on average."""
         return [self.analyzer.observe(tally).astype(np.float64)]
 
     def find_noise(self, n: int) -> IndependentLevels:
-        """What the servers add: it does not depend on n."""
+        """Return what the servers add: it does not depend on n."""
         return IndependentLevels(levels=(AddedNoise(noise=self.analyzer.added),))
 
     def find_influence(self, ranks: int) -> float:
@@ -399,7 +399,7 @@ def make_server_noise(
     at: Sequence[float] | None = None,
     parts: int = 1,
 ) -> ShuffleProtocol:
-    """The protocol of a question whose noise comes from the servers; `epsilon` is the floor, if there is one.
+    """Return the protocol of a question whose noise comes from the servers; `epsilon` is the floor, if there is one.
 
     >>> five = make_server_noise(task="histogram", k=5, rate=0.5, most=36)
     >>> f"{five.guarantee.epsilon:g} {five.guarantee.delta:.3g}", five.guarantee.honest
@@ -467,12 +467,12 @@ def _find_domain(
 
 
 def find_moved(device: OneBin, weight: float = 1.0) -> Moved:
-    """What one report changes among the messages of this device."""
+    """Return what one report changes among the messages of this device."""
     return Moved(moves=1 if device.alphabet == 2 else 2, p=device.p, q=device.q, weight=weight)
 
 
 def find_noise(protocol: ShuffleProtocol) -> tuple[Moved, CutLaplace]:
-    """What one report changes in the bins of a protocol made here, and the law of what a server adds to each.
+    """Return what one report changes in the bins of a protocol made here, and the law of what a server adds to each.
 
     >>> find_noise(make_server_noise(task="count", rate=1.0, most=18))[0].moves
     1

@@ -156,7 +156,7 @@ class SparseHistogram:
         return owner, distinct - owner * self.k
 
     def sizes(self) -> tuple[Fraction, ...]:
-        """The exact law of the number of noise bins. Given their number all sets are equally likely.
+        """Return the exact law of the number of noise bins. Given their number all sets are equally likely.
 
         >>> SparseHistogram(k=4, shares=(12, 2, 2), word_bits=4).sizes()
         (Fraction(3, 4), Fraction(5, 32), Fraction(3, 32))
@@ -188,7 +188,7 @@ class SparseHistogram:
         return message_tally(shuffled, self.k)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """How many users draw M = 0, 1, ... bins; then one bin each for M = 1, all together.
+        """Return how many users draw M = 0, 1, ... bins; then one bin each for M = 1, all together.
 
         For M > 1 everybody draws M words: whether bins repeat is a matter of one person's own.
         """
@@ -264,7 +264,7 @@ def _find_smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | Non
 
 
 def _find_most(mean: float) -> int:
-    """The smallest m with Pr[Poisson(mean) > m] at most the cut."""
+    """Return the smallest m with Pr[Poisson(mean) > m] at most the cut."""
     tail, m = -math.expm1(-mean), 0
     while tail > _CUT or m == 0:
         m += 1

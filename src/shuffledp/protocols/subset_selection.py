@@ -143,7 +143,7 @@ class SubsetSelection:
         return law
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all categories' laws have in common, for the accountant of the shuffled view."""
+        """Return what all categories' laws have in common, for the accountant of the shuffled view."""
         # A blanket has floats: the exact probability of acceptance has thousands of digits for nothing.
         accepted = Fraction(acceptance_float(self.k - 1 - self.w, self.w, self.word_bits))
         without = accepted * (1 - self.own)
@@ -207,7 +207,7 @@ def _choose_best(k: int, epsilon0: float, word_bits: int) -> SubsetSelection:
 
 
 def _best_size(k: int, epsilon0: float) -> int:
-    """The same w, but for roundings."""
+    """Return the same w, but for roundings."""
     below = int(k / (exp_lower(epsilon0) + 1))
     return min((w for w in (below, below + 1) if 1 <= w < k), key=lambda w: _light(k, w, epsilon0))
 

@@ -126,7 +126,7 @@ class Tree:
         return [0, *np.cumsum([level.k for level in self.levels]).tolist()[:-1]]
 
     def ancestors(self, codes: Codes) -> list[Codes]:
-        """The node above each leaf at every level."""
+        """Return the node above each leaf at every level."""
         whole = math.prod(self.shape)
         return [codes // (whole // level.k) for level in self.levels]
 
@@ -143,7 +143,7 @@ class Tree:
         return join_laws(laws, self._starts())
 
     def find_noise(self, n: int) -> IndependentLevels:
-        """The noise that the dummies of n people make."""
+        """Return the noise that the dummies of n people make."""
         return IndependentLevels(
             levels=tuple(
                 DummyNoise(
@@ -157,11 +157,11 @@ class Tree:
         )
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """The number of times each node was sent."""
+        """Return the number of times each node was sent."""
         return message_tally(shuffled, self.nodes)
 
     def measure(self, tally: Tally) -> list[Floats]:
-        """The counts of the nodes, less the dummies to expect in them."""
+        """Return the counts of the nodes, less the dummies to expect in them."""
         ends = np.cumsum([level.k for level in self.levels])[:-1]
         return [
             counts - np.float64(tally.users * level.rho * level.hit)
@@ -191,7 +191,7 @@ class Tree:
 
 
 def spread_ranks(tree: "MeasuredTree", ranks: int, hashed: float | None = None) -> float:
-    """The largest difference that two messages can make to a rank, over all ranks.
+    """Return the largest difference that two messages can make to a rank, over all ranks.
 
     The fit is linear in the measurements, so a message is worth the weight of its node. Where the leaves are `hashed`,
     a message supports any set of them, and each with a weight larger by that factor: at worst all leaves of
@@ -226,13 +226,13 @@ class MeasuredTree(Protocol):
         """Branches by level."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """The integers that its messages amount to."""
+        """Return the integers that its messages amount to."""
 
     def measure(self, tally: Tally) -> list[Floats]:
         """Unbiased counts of the nodes, level by level."""
 
     def find_noise(self, n: int) -> TreeNoise:
-        """The noise in the nodes where n people take part."""
+        """Return the noise in the nodes where n people take part."""
 
     def find_influence(self, ranks: int) -> float:
         """By how many people one message can move the answer; infinite where no bound is known."""
@@ -253,7 +253,7 @@ class TreeAnalyzer:
         return self.tree.tally(shuffled)
 
     def fit(self, tally: Tally) -> Leaves:
-        """The leaves."""
+        """Return the leaves."""
         empty = self._leaves(tally.people())
         levels = self.tree.measure(tally)
         values = fit_leaves(levels, float(empty.n), empty.noise.variances)
@@ -263,7 +263,7 @@ class TreeAnalyzer:
         return self.question.answer(self.fit(tally))
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """The estimate if the noise equals its mean."""
+        """Return the estimate if the noise equals its mean."""
         empty = self._leaves(int(inputs.sum()))
         return self.question.answer(replace(empty, values=inputs.astype(np.float64)))
 
@@ -312,7 +312,7 @@ def guess_level(parts: int, epsilon: float, delta: float) -> float:
 
 
 def choose_shape(cells: int, crowd: Crowd, promise: Promise) -> tuple[int, ...]:
-    """The shape of nearly the smallest error of a rank, where messages count a little.
+    """Return the shape of nearly the smallest error of a rank, where messages count a little.
 
     >>> choose_shape(4096, Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8))
     (8, 8, 8, 8)
@@ -456,7 +456,7 @@ def search_noise(
     build: Callable[[float], Built],
     levels: Callable[[Built], Sequence[CurvedNoise]],
 ) -> Built:
-    """What `build` makes of nearly the smallest noise mu per node whose levels keep the promise together."""
+    """Return what `build` makes of nearly the smallest noise mu per node whose levels keep the promise together."""
     mu = joint_poisson_level(parts=depth, epsilon=promise.epsilon, delta=promise.delta)
     while True:
         built = build(mu)

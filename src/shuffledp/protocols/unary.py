@@ -158,7 +158,7 @@ class Unary:
         return own * self.q**others * (1 - self.q) ** (self.k - 1 - others)
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """What all categories' laws have in common, for the accountant of the shuffled view.
+        """Return what all categories' laws have in common, for the accountant of the shuffled view.
 
         Relative to the least likely value of a message, only the two bits in question matter.
         """
@@ -189,7 +189,7 @@ class Unary:
 
 
 def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:
-    """How many words flip a bit that is kept with at most these odds."""
+    """Return how many words flip a bit that is kept with at most these odds."""
     words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
     flips = int(-(-words // (odds + 1)))
     if 2 * flips >= words:

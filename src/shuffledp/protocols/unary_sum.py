@@ -138,7 +138,7 @@ class UnaryDevice:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """The delta of a binomial count that one person moves by r."""
+        """Return the delta of a binomial count that one person moves by r."""
         noise = BinomialCount(n=honest * self.coins, gamma=self.gamma, shift=self.ones)
         return noise.delta(epsilon)
 
@@ -165,7 +165,7 @@ class UnaryDevice:
         return law
 
     def _round(self, x: int) -> tuple[int, Fraction]:
-        """How many ones at least, and the probability of one more."""
+        """Return how many ones at least, and the probability of one more."""
         low = x * self.slope >> self.fraction_bits
         return low, x * self.per_code - low
 
@@ -201,7 +201,7 @@ class CoinsError:
         return self.step * math.sqrt(self.coins.variance)
 
     def interval(self, value: Value, level: float) -> Interval:
-        """The exact one: nothing was rounded at random, so the law is known."""
+        """Return the exact one: nothing was rounded at random, so the law is known."""
         return self.exact_interval(value, level)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
@@ -257,11 +257,11 @@ class UnarySum:
         return CoinsError(coins=coins, observed=observed, base=base, step=worth)
 
     def _worth(self, n: int) -> float:
-        """What one message adds to the answer."""
+        """Return what one message adds to the answer."""
         return float(step(self.device.domain, self.task, n) / self.device.per_code)
 
     def offset(self) -> tuple[Fraction, ...]:
-        """What a user adds to the answer to the total before any message."""
+        """Return what a user adds to the answer to the total before any message."""
         device = self.device
         coins = device.coins * device.gamma / device.per_code
         return (Fraction(device.domain.lower) - unit(device.domain) * coins,)
@@ -333,7 +333,7 @@ def make(
 
 
 def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fraction]:
-    """The fewest coins per user that suffice with gamma <= 1/2, and their gamma.
+    """Return the fewest coins per user that suffice with gamma <= 1/2, and their gamma.
 
     Many coins are left fair: one less would not do, and the variance of a coin hardly depends on
     gamma there.
@@ -359,7 +359,7 @@ def find_coins(n: int, r: int, promise: Promise, bits: int) -> tuple[int, Fracti
 
 
 def _find_fewest(enough: Callable[[int], bool], guess: int) -> int | None:
-    """The smallest number that is enough, from a guess that is seldom far off."""
+    """Return the smallest number that is enough, from a guess that is seldom far off."""
     coins = min(max(guess, 1), _MOST_COINS)
     while not enough(coins):
         coins += 1

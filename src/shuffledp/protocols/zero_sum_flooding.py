@@ -109,7 +109,7 @@ _PIECE = 64  # numbers of events looked at in one go
 
 
 def _parts(i: int) -> tuple[int, ...]:
-    """The elements of s_i."""
+    """Return the elements of s_i."""
     return (i, -i) if i == 1 else (i, -(i // 2), -(i - i // 2))
 
 
@@ -169,7 +169,7 @@ def cells(levels: int, budget: float) -> tuple[Cell, ...]:
 
 @lru_cache(maxsize=64)
 def _moves(levels: int) -> tuple[tuple[tuple[int, int], ...], int]:
-    """How far two values move the number of each s_i, and a bound of sum_i |i (c_i(x) - c_i(x'))|."""
+    """Return how far two values move the number of each s_i, and a bound of sum_i |i (c_i(x) - c_i(x'))|."""
     low: Counter[int] = Counter()
     high: Counter[int] = Counter()
     weights = []
@@ -221,7 +221,7 @@ class Flooding:
 
 @lru_cache(maxsize=64)
 def _all_tails(flood: Flooding, pieces: int) -> Floats:
-    """The sum of the `_lower_tails` of all cells, for K = 1, 2, ...: it is the same at every level."""
+    """Return the sum of the `_lower_tails` of all cells, for K = 1, 2, ...: it is the same at every level."""
     K = np.arange(1, pieces * _PIECE + 1, dtype=np.float64)
     rate = np.array([[cell.rate] for cell in flood.cells])
     shift = np.array([[float(cell.shift)] for cell in flood.cells])
@@ -397,7 +397,7 @@ class MultisetFlood:
         return size
 
     def law(self) -> VectorLaw:
-        """The exact law of the sorted messages, for words of a few bits."""
+        """Return the exact law of the sorted messages, for words of a few bits."""
         one: VectorLaw = {(): 1 - len(self.cells) * self.landing}
         for parts, sizes in zip(self.cells, self.sizes, strict=True):
             for size, mass in sizes.law().items():
@@ -504,7 +504,7 @@ class ZeroSumFlooding:
         )
 
     def pmf(self, x: int) -> Law:
-        """The law of what is sent up to its order, for words of a few bits."""
+        """Return the law of what is sent up to its order, for words of a few bits."""
         own = (x,) if x else ()
         law: Law = {}
         flood = self.flood.law()
@@ -516,7 +516,7 @@ class ZeroSumFlooding:
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The flood cancels: what is left is the sum of the codes and of both noises."""
+        """Return the flood cancels: what is left is the sum of the codes and of both noises."""
         users = int(inputs.sum())
         minus, plus = self.noise.deal(users, source).tolist()
         total = add_codes(inputs) + plus - minus

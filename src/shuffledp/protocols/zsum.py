@@ -110,7 +110,7 @@ class Zsum:
         return {(1,) * x: 1 - self.rate, (1,) * (x + 1): self.rate}
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The count plus Bin(n, rate)."""
+        """Return the count plus Bin(n, rate)."""
         n = int(inputs.sum())
         noise = binomial(n, self.threshold, self.word_bits, source)
         return Tally(counts=np.array([int(inputs[1]) + noise], dtype=np.int64), users=n)
@@ -131,7 +131,7 @@ class CutAnswers:
     gamma: Fraction
 
     def answer(self, counts: Counts) -> Floats:
-        """The answer to each number of messages."""
+        """Return the answer to each number of messages."""
         believed: Floats = (counts - self.n) + np.float64(self.n * self.gamma)
         return np.where(counts > self.n, believed, 0.0)
 
@@ -188,7 +188,7 @@ class CutAnswers:
         return min(1.0, crowded * once * (1 + 1e-12))
 
     def radius(self, beta: float, bins: int = 1) -> int:
-        """The smallest integer with a `failure` of at most beta: an error bound that holds for any data.
+        """Return the smallest integer with a `failure` of at most beta: an error bound that holds for any data.
 
         >>> CutAnswers(n=1000, gamma=Fraction(1, 20)).radius(0.05)
         62
@@ -221,7 +221,7 @@ class ZsumAnalyzer:
         return CutAnswers(n=n, gamma=1 - self.randomizer.rate)
 
     def reach(self, messages: int, n: int) -> Fraction:
-        """How far this many messages can move the answer among n people: past the cut it leaps by n gamma."""
+        """Return how far this many messages can move the answer among n people: past the cut it leaps by n gamma."""
         return messages + n * self.randomizer.gamma
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -252,7 +252,7 @@ class ZsumAnalyzer:
         return float(self._rule(int(inputs.sum())).moments(inputs[1:])[0][0])
 
     def accuracy(self, n: int, beta: float) -> int:
-        """A radius that the error of the count exceeds with probability at most beta, for any data.
+        """Return a radius that the error of the count exceeds with probability at most beta, for any data.
 
         It is the smallest such integer, from the law of the noise: the beta-quantile of N (see `CutAnswers.failure`).
 
@@ -286,7 +286,7 @@ class SparseZsumAnalyzer:
     randomizer: Zsum
 
     def offset(self) -> tuple[Fraction, ...]:
-        """What each user adds before any message."""
+        """Return what each user adds before any message."""
         return (-self.randomizer.rate,)
 
     def influence(self) -> Fraction:

@@ -126,7 +126,7 @@ class ZsumHistogramAnalyzer:
         return CutAnswers(n=n, gamma=self.randomizer.gamma)
 
     def reach(self, messages: int, n: int) -> Fraction:
-        """How far this many messages can move the answer among n people: past the cut it leaps by n gamma."""
+        """Return how far this many messages can move the answer among n people: past the cut it leaps by n gamma."""
         return messages + n * self.randomizer.gamma
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -143,7 +143,7 @@ class ZsumHistogramAnalyzer:
         )
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """What the estimate is for this data set where the noise is at its mean, once for equal bins."""
+        """Return what the estimate is for this data set where the noise is at its mean, once for equal bins."""
         n = int(inputs.sum())
         noise = round(n * (1 - self.randomizer.gamma))
         return self.estimate(Tally(counts=np.unique(inputs) + noise, users=n))
@@ -176,7 +176,7 @@ class ZsumHistogramAnalyzer:
         return self._rule(int(inputs.sum())).moments(inputs)[0]
 
     def accuracy(self, n: int, beta: float) -> int:
-        """A radius that the error of a given bin exceeds with probability at most beta, for any data.
+        """Return a radius that the error of a given bin exceeds with probability at most beta, for any data.
 
         >>> p = make(n=10_000, k=10**6, epsilon=1.0, delta=1e-6, honest=1.0)
         >>> p.analyzer.accuracy(n=10_000, beta=0.05), p.analyzer.accuracy_of_all(n=10_000, beta=0.05)
@@ -185,7 +185,7 @@ class ZsumHistogramAnalyzer:
         return self._rule(n).radius(beta)
 
     def accuracy_of_all(self, n: int, beta: float) -> int:
-        """A radius that the error of any bin exceeds with probability at most beta, for any data.
+        """Return a radius that the error of any bin exceeds with probability at most beta, for any data.
 
         Empty bins have no error, and few bins have more people than the radius: k hardly matters.
         """

@@ -115,7 +115,7 @@ def plot_estimate(
 
 
 def name_page(path: Path) -> Path:
-    """The page that is written beside a picture whose labels no installed font has.
+    """Return the page that is written beside a picture whose labels no installed font has.
 
     >>> name_page(Path("ways.png")).name
     'ways.png.html'
@@ -205,7 +205,7 @@ def _compare_groups(picture: Picture) -> str:
 
 
 def _state(row: Number, picture: Picture) -> str:
-    """A number with its interval, in words."""
+    """Return a number with its interval, in words."""
     places = count_decimals(list(picture.rows))
     value, low, high = (format_number(each, places) for each in (row.value, row.low, row.high))
     return f"{value}, with {100 * picture.level:.15g}% confidence {low} to {high}"
@@ -270,7 +270,7 @@ def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, A
 
 
 def _draw_curve(steps: Steps, words: _Words) -> Figure:
-    """A distribution function in its band, and below it what is left open for the quartiles."""
+    """Return a distribution function in its band, and below it what is left open for the quartiles."""
     figure, axes = _make_frame(words, margin=0.75, tall=3.6)
     write_dates_below(axes, steps.ends[0])
     low, high = steps.band()
@@ -371,7 +371,7 @@ def _measure_width(label: str) -> int:
 
 
 def _shorten(text: str, width: int = 28) -> str:
-    """A label that Matplotlib does not read as mathematics."""
+    """Return a label that Matplotlib does not read as mathematics."""
     return shorten_label(text, width).replace("$", r"\$")
 
 
@@ -414,7 +414,7 @@ def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
 
 
 def _draw_point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
-    """A number on the range, with its interval."""
+    """Return a number on the range, with its interval."""
     first, value, last = (
         f"{min(max((x - low) * scale, 0.0), 100.0):.2f}%" for x in (row.low, row.value, row.high)
     )
@@ -518,7 +518,7 @@ def _make_panels(
     title: str,
     subtitle: str,
 ) -> tuple[Figure, list[Axes]]:
-    """A panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
+    """Return a panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
     _check_sizes(counts, estimates, labels)
     panels = 1 + len(estimates)
     width, height = 1.3 + 3.6 * panels, 2.3 + 0.36 * len(counts)  # inches, as all that follows
@@ -589,7 +589,7 @@ def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
 
 
 def _format_count(x: float) -> str:
-    """A count as text, with a true minus sign.
+    """Return a count as text, with a true minus sign.
 
     >>> _format_count(-1234.4)
     '\N{MINUS SIGN}1,234'
@@ -680,7 +680,7 @@ def _draw_error(
     level: float,
     colour: str,
 ) -> tuple[float, float]:
-    """A dot for each bin and a column of numbers; returns from where to where the dots reach."""
+    """Return a dot for each bin and a column of numbers; returns from where to where the dots reach."""
     places = np.arange(len(truth))
     off = np.asarray(estimate.value, dtype=np.float64) - truth
     low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))

@@ -59,7 +59,7 @@ FORMATS = (".pdf", ".png", ".svg")
 
 
 def colour_of(name: str, place: int) -> str:
-    """The colour of the model that the name starts with, otherwise one by its place.
+    """Return the colour of the model that the name starts with, otherwise one by its place.
 
     >>> colour_of("local: trust nobody", 0) == MODEL_COLOURS["local"], colour_of("a bound", 4) == BLUE
     (True, True)
@@ -71,7 +71,7 @@ def colour_of(name: str, place: int) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this many inches, or `UnsupportedError` without Matplotlib."""
+    """Return an empty figure of this many inches, or `UnsupportedError` without Matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
@@ -140,7 +140,7 @@ def use_fonts(*texts: str) -> Iterator[bool]:
 
 
 def _find_missing(text: str, path: str) -> set[str]:
-    """The letters that a font lacks."""
+    """Return the letters that a font lacks."""
     from matplotlib.ft2font import FT2Font
 
     try:

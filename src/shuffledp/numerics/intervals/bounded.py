@@ -71,7 +71,7 @@ class BoundedError:
     exact_interval = interval
 
     def leave_out(self, tail: float, value: Value) -> Interval:
-        """The truths that are not refused at this tail, on either side."""
+        """Return the truths that are not refused at this tail, on either side."""
         seen = np.asarray(value, dtype=np.float64)
         start = np.clip(seen, *self.limits)
 
@@ -96,7 +96,7 @@ class BoundedError:
         return Interval(float(low), float(high))
 
     def _variance(self, truth: Floats) -> Floats:
-        """The largest one of data with this answer."""
+        """Return the largest one of data with this answer."""
         a, b, c = self.most
         x = truth - self.origin
         variance: Floats = np.asarray(a + x * (b + x * c))
@@ -107,7 +107,7 @@ class BoundedError:
         return off
 
     def _bennett(self, off: Floats, most: Floats, tail: float) -> Bools:
-        """Whether the first bound is at most `tail`."""
+        """Return whether the first bound is at most `tail`."""
         u = self.reach * off / most
         h = np.where(u < _TINY, u * u / 2 * (1 - u / 3), (1 + u) * np.log1p(u) - u)
         refused: Bools = most / self.reach**2 * h >= -math.log(tail) * _ROUNDING
@@ -157,7 +157,7 @@ class OneBitError:
         ones = np.rint(np.clip(n * shares, 0, n))
 
         def least(seen: Floats) -> Floats:
-            """The smallest mean share of ones that is not refused."""
+            """Return the smallest mean share of ones that is not refused."""
             inner = betaincinv(np.maximum(seen, 1), n - np.maximum(seen, 1) + 1, tail)
             return np.where(seen > 1, inner, np.where(seen > 0, tail / n, 0.0))
 
@@ -181,7 +181,7 @@ def _isf(tail: Floats) -> Floats:
 
 
 def _search(kept: Floats, end: Floats, refuses: Callable[[Floats], Bools]) -> Floats:
-    """The first truth that is rejected between `kept` and `end`, or the end."""
+    """Return the first truth that is rejected between `kept` and `end`, or the end."""
     everything, refused = ~refuses(end), end
     for _ in range(_HALVINGS):
         middle = (kept + refused) / 2

@@ -108,7 +108,7 @@ class DiscreteLaplace:
         return 2 * power_low / (1 + high), 2 * power_high / (1 + low)
 
     def radius(self, beta: Fraction, draws: int = 1) -> int:
-        """The smallest t >= 0 with draws * Pr[|Z| > t] <= beta (union bound over the draws)."""
+        """Return the smallest t >= 0 with draws * Pr[|Z| > t] <= beta (union bound over the draws)."""
         share = beta / draws
         t = max(0, self._guess(share))
         while not self._within(t, share):
@@ -160,7 +160,7 @@ class DiscreteLaplaceError:
         return np.full(self.shape, stderr) if self.shape else stderr
 
     def interval(self, value: Value, level: float) -> Interval:
-        """The exact one: the law is known, so there is nothing to approximate."""
+        """Return the exact one: the law is known, so there is nothing to approximate."""
         radius = self.radius(1 - Fraction(valid_level(level)))
         low, high = value - radius, value + radius
         if np.all(np.abs(value) + radius <= 2.0**52 * self.step):
@@ -170,7 +170,7 @@ class DiscreteLaplaceError:
     exact_interval = interval
 
     def radius(self, beta: Fraction) -> float:
-        """How far off the answers are at most, except with probability beta."""
+        """Return how far off the answers are at most, except with probability beta."""
         return self.step * self.noise.radius(beta, self.draws) + self.rounding
 
     @property
@@ -219,7 +219,7 @@ class Difference:
             length *= 2
 
     def radius(self, beta: float) -> int:
-        """The smallest t >= 0 with Pr[|X - Y| > t] <= beta.
+        """Return the smallest t >= 0 with Pr[|X - Y| > t] <= beta.
 
         If a tail is within a part in 10^7 of beta, it may be the next one.
         """
@@ -274,7 +274,7 @@ class DifferenceError:
         return np.full(self.shape, stderr) if self.shape else stderr
 
     def interval(self, value: Value, level: float) -> Interval:
-        """The exact one: the law is known, so there is nothing to approximate."""
+        """Return the exact one: the law is known, so there is nothing to approximate."""
         beta = float(1 - Fraction(valid_level(level)))
         if 2 * self.distance >= beta:
             raise UnsupportedError(
@@ -341,7 +341,7 @@ class _Blocks:
         return int(np.argmax(self.tails <= beta))
 
     def _rounded_radius(self, rounded: float, beta: float) -> int:
-        """The smallest t, over some s, with 2 C(s) e^(s^2 m / 8 - s t) <= beta."""
+        """Return the smallest t, over some s, with 2 C(s) e^(s^2 m / 8 - s t) <= beta."""
         # What lies beyond is left out of C and taken off beta, so that no tiny tail is weighed.
         last = int(np.argmax(self.tails <= beta / 1000)) + 1
         right = self.tails[:last] / 2

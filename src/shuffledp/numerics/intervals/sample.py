@@ -35,7 +35,7 @@ _WHOLE = 1e-6  # by which a whole number may be off
 
 
 def sampling_variance(value: ArrayLike, sampled: int, people: int, ends: Ends = None) -> Floats:
-    """How far the share or mean of a sample varies: at most, if it is a mean.
+    """Return how far the share or mean of a sample varies: at most, if it is a mean.
 
     >>> round(float(sampling_variance(0.5, 100, 1000)), 6)
     0.00225
@@ -130,7 +130,7 @@ def _diverge(s: Floats, p: Floats) -> Floats:
 
 
 def _bound_share(share: Floats, sampled: int, people: int, tail: float) -> Floats:
-    """The largest share of all that is not refused if a sample has at most this one."""
+    """Return the largest share of all that is not refused if a sample has at most this one."""
     x, back = np.unique(np.rint(share * sampled), return_inverse=True)
     bound = _bound_mean(x / sampled, sampled, people, tail)
     kept = np.floor(x * (people / sampled) * (1 - 4 * UNIT))  # with a median of at most x

@@ -153,7 +153,7 @@ class WordsAnalyzer:
             yield part, first_row, cells.reshape(part.rows, part.buckets)
 
     def levels(self, tally: Tally) -> list[Level]:
-        """The cells, level by level."""
+        """Return the cells, level by level."""
         n, found = tally.people(), []
         for part, first_row, table in self._split(tally):
             mean = float(n * (part.noise.rho * part.noise.hit + Fraction(1, part.cells)))
@@ -174,11 +174,11 @@ class WordsAnalyzer:
         return sorted(found, key=lambda level: level.length)
 
     def find(self, tally: Tally, step: Step | None = None) -> Found:
-        """The words that stand out, by code."""
+        """Return the words that stand out, by code."""
         return decode(self.device.functions, self.levels(tally), alarms=ALARMS, step=step)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The words that were found, the most frequent first."""
+        """Return the words that were found, the most frequent first."""
         return self.estimate_stepwise(tally, None)
 
     def estimate_stepwise(self, tally: Tally, step: Step | None) -> Estimate:
@@ -188,7 +188,7 @@ class WordsAnalyzer:
         return list_words(self.device.domain, found, values, stderr, tally.people())
 
     def count(self, tally: Tally, words: ArrayLike) -> Estimate:
-        """How many people have each of these words, chosen before looking: found or not, without bias.
+        """Return how many people have each of these words, chosen before looking: found or not, without bias.
 
         >>> from shuffledp import SeededWords
         >>> made = make(n=20_000, alphabet="letters", max_length=4, epsilon=1.0, delta=1e-6, seed=1)
@@ -231,7 +231,7 @@ class WordsAnalyzer:
 def list_words(
     domain: Texts | Keys, found: Found, values: Floats, stderr: Floats, people: int
 ) -> Estimate:
-    """The words that were found, with these counts and errors, the most frequent first."""
+    """Return the words that were found, with these counts and errors, the most frequent first."""
     order = np.argsort(-values, kind="stable")
     words = domain.spell(found.codes[order])
     kept = order[np.array([word is not None for word in words], dtype=np.bool_)]
@@ -258,7 +258,7 @@ def report_counts(
 
 
 def draw_seed() -> int:
-    """A seed of public functions that nobody could know before."""
+    """Return a seed of public functions that nobody could know before."""
     return int(SecureWords().words(1, SEED_BITS)[0])
 
 

@@ -77,7 +77,7 @@ def count_words(
     values: Floats,
     people: int,
 ) -> CountedWords:
-    """The counts of `codes`, where the words `found`, with about these values, are known to collide."""
+    """Return the counts of `codes`, where the words `found`, with about these values, are known to collide."""
     listed = dict(zip(found.tolist(), values.tolist(), strict=True))
     known = np.array([code in listed for code in codes.tolist()], dtype=np.bool_)
     itself = np.array([listed.get(code, 0.0) for code in codes.tolist()])
@@ -96,7 +96,7 @@ def count_words(
 
 
 def _weigh(parts: Sequence[_Part], counts: Floats) -> CountedWords:
-    """The mean of the parts, each with the weight that its variance at these counts gives it."""
+    """Return the mean of the parts, each with the weight that its variance at these counts gives it."""
     weights = np.array([1 / part.variances(counts) for part in parts])
     values = np.array([part.values for part in parts])
     total = weights.sum(axis=0)

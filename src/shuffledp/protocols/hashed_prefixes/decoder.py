@@ -149,7 +149,7 @@ def decode(
     alarms: tuple[float, float],
     step: Step | None = None,
 ) -> Found:
-    """The words that stand out, and how many people have them; nothing here is random.
+    """Return the words that stand out, and how many people have them; nothing here is random.
 
     `alarms` are the false prefixes that a level passes on in the mean, and the false words that are reported.
     """
@@ -245,7 +245,7 @@ class _State:
         return float(np.mean(self.held > 0))
 
     def quantiles(self, tail: float) -> Floats:
-        """The threshold of a sum over 0, 1, ... clean rows."""
+        """Return the threshold of a sum over 0, 1, ... clean rows."""
         return self._limit(self.normal, tail)
 
     def hope(self, tail: float) -> Floats:
@@ -277,17 +277,17 @@ class _State:
         return _Sums(sums, np.where(rows == 0, len(cells), rows))
 
     def estimate(self, sums: Floats, rows: Counts, *, own: bool) -> Floats:
-        """The counts that sums over this many rows stand for; what was found collides with nobody any more."""
+        """Return the counts that sums over this many rows stand for; what was found collides with nobody any more."""
         share = self.level.share * rows / len(self.level.rows)
         found: Floats = sums / (share * (1.0 if own else 1 - 1 / self.functions.buckets))
         return found
 
     def scale(self, total: float) -> float:
-        """The count that a sum over all rows stands for."""
+        """Return the count that a sum over all rows stands for."""
         return total / (self.level.share * (1 - 1 / self.functions.buckets))
 
     def tell(self, limit: float) -> Seen:
-        """How this level looked, if sums over all rows had to exceed the limit."""
+        """Return how this level looked, if sums over all rows had to exceed the limit."""
         rows = len(self.level.rows)
         share = self.level.share * (1 - 1 / self.functions.buckets)
         return Seen(share, rows * self.mean, rows * self.variance, limit, self.lost)
@@ -300,7 +300,7 @@ class _State:
 
 
 def bound_tail(alarms: float, candidates: float) -> float:
-    """The probability with which a candidate may raise a false alarm.
+    """Return the probability with which a candidate may raise a false alarm.
 
     >>> bound_tail(0.01, 10**6), bound_tail(2000, 100)
     (1e-08, 0.0625)
@@ -311,7 +311,7 @@ def bound_tail(alarms: float, candidates: float) -> float:
 def _search(
     state: _State, parents: _Prefixes, *, alarms: float, last: bool, step: Step | None
 ) -> _Prefixes:
-    """The continuations of the parents that stand out."""
+    """Return the continuations of the parents that stand out."""
     width = state.level.length - state.start
     candidates = len(parents.stirred) << width
     tail = bound_tail(alarms, candidates)
@@ -402,7 +402,7 @@ def _resolve(
 def _settle(
     state: _State, stirred: Spelt, values: Floats, limits: Floats, *, last: bool
 ) -> _Prefixes:
-    """What was found, measured once more without what was found later; who falls below the threshold goes."""
+    """Return what was found, measured once more without what was found later; who falls below the threshold goes."""
     cells = state.find_cells(stirred)
     own = _are_marked(state, cells)
     for _ in range(_ROUNDS):
@@ -424,7 +424,7 @@ def _settle(
 
 
 def _are_marked(state: _State, cells: Cells) -> Bools:
-    """Whether all cells of a word that was found are held: those of prefixes near the threshold are not."""
+    """Return whether all cells of a word that was found are held: those of prefixes near the threshold are not."""
     places = np.arange(len(cells))[:, None]
     return np.asarray((state.held[places, cells] > 0).all(axis=0), dtype=np.bool_)
 
@@ -529,7 +529,7 @@ class _Transform:
 
 
 def transform_rows(rows: Sums) -> Sums:
-    """The Walsh-Hadamard transform of each row; lengths are powers of two.
+    """Return the Walsh-Hadamard transform of each row; lengths are powers of two.
 
     >>> transform_rows(np.array([[5, 1, 0, 0]], dtype=np.float32))
     array([[6., 4., 6., 4.]], dtype=float32)

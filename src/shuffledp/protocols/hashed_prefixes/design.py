@@ -104,7 +104,7 @@ class LevelSight:
         return max(0.0, 1.0 - missed)
 
     def find_count(self, probability: float = _WANTED) -> int:
-        """The smallest count that is found with this probability."""
+        """Return the smallest count that is found with this probability."""
         low, high = 0, 1
         while self.find_probability(high) < probability:
             low, high = high, 2 * high
@@ -150,7 +150,7 @@ def _miss(count: int, share: float, mean: float, limit: float, spread: float) ->
 
 
 def find_poisson_end(mean: float, tail: float) -> int:
-    """The smallest number that a Poisson number exceeds with probability `tail` at most.
+    """Return the smallest number that a Poisson number exceeds with probability `tail` at most.
 
     >>> find_poisson_end(317.0, 2.5e-10), find_poisson_end(0.01, 0.5)
     (434, 0)
@@ -185,7 +185,7 @@ def level_tails(
 
 
 def predict(design: Design, *, n: int, mu: float) -> LevelSight:
-    """What such a design sees among n people, if the cells of a word hold mu dummies in the mean.
+    """Return what such a design sees among n people, if the cells of a word hold mu dummies in the mean.
 
     >>> design = Design(parts=(((20, 11), (35, 11), (50, 10)), ((64, 16),)), buckets=2**15)
     >>> predict(design, n=10**6, mu=109.4).find_count(0.95)
@@ -201,7 +201,7 @@ def predict(design: Design, *, n: int, mu: float) -> LevelSight:
 
 
 def split_bits(bits: int) -> tuple[int, ...]:
-    """How many bits each level reads: the fewest levels with few enough candidates to scan.
+    """Return how many bits each level reads: the fewest levels with few enough candidates to scan.
 
     >>> split_bits(64)
     (20, 35, 49, 64)
@@ -214,7 +214,7 @@ def split_bits(bits: int) -> tuple[int, ...]:
 
 
 def _share_rows(rows: int, bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """The rows as evenly as they go, the first levels first."""
+    """Return the rows as evenly as they go, the first levels first."""
     each, rest = divmod(rows, len(bits))
     return tuple((length, each + (i < rest)) for i, length in enumerate(bits))
 
@@ -228,7 +228,7 @@ def _layouts(bits: int) -> list[tuple[tuple[tuple[int, int], ...], ...]]:
 
 
 def _fit_buckets(parts: int, mu: float, trusted: int, messages: float) -> int | None:
-    """The largest power of two that the budget allows for; None if none is wide enough."""
+    """Return the largest power of two that the budget allows for; None if none is wide enough."""
     room = (messages / parts - 1) * trusted / mu
     if room < _NARROWEST:
         return None
@@ -250,7 +250,7 @@ def _weigh(bits: int, crowd: Crowd, promise: Promise, messages: float) -> list[t
 
 
 def choose_design(bits: int, crowd: Crowd, promise: Promise, messages: float = MESSAGES) -> Design:
-    """The design that finds words of the fewest people; refuses a crowd in which none could be found.
+    """Return the design that finds words of the fewest people; refuses a crowd in which none could be found.
 
     >>> crowd, promise = Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8)
     >>> choose_design(64, crowd, promise).buckets, len(choose_design(64, crowd, promise, 2.1).parts)
@@ -273,7 +273,7 @@ def choose_design(bits: int, crowd: Crowd, promise: Promise, messages: float = M
 
 @lru_cache(maxsize=64)
 def needed_people(bits: int, honest: float, promise: Promise, messages: float) -> int:
-    """The smallest n, within a percent, among whom a word that everybody has would be found."""
+    """Return the smallest n, within a percent, among whom a word that everybody has would be found."""
 
     def enough(n: int) -> bool:
         designs = _weigh(bits, Crowd(n=n, honest=honest), promise, messages)

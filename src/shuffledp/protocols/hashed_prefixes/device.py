@@ -97,7 +97,7 @@ class HashedPart:
         return self.open_curve(honest)[0].delta(epsilon)
 
     def open_curve(self, honest: int) -> tuple[Profile, float]:
-        """The same for parts of equally many buckets and dummies, however many rows they have."""
+        """Return the same for parts of equally many buckets and dummies, however many rows they have."""
         pair = 2 * self.rows * self.noise.hit
         return dummies(n=honest, rho=self.noise.rho, pair=pair), 0.0
 
@@ -199,14 +199,14 @@ class HashedPrefixes:
         return join_laws(laws, self._first_cells)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The tally of inputs[x] people of each code x."""
+        """Return the tally of inputs[x] people of each code x."""
         held = np.flatnonzero(inputs)
         counts = self.deal_words(held, inputs[held], source)
         n = int(inputs.sum())
         return Tally(counts=counts + self.deal_noise(n, source), users=n)
 
     def deal_words(self, codes: Codes, times: Counts, source: WordSource) -> Counts:
-        """What the words of times[i] people with each of these codes add to the cells, without the dummies."""
+        """Return what the words of times[i] people with each of these codes add to the cells, without the dummies."""
         counts = np.zeros(self.cells, dtype=np.int64)
         for start in range(0, len(codes), _AT_ONCE):
             some, people = codes[start : start + _AT_ONCE], times[start : start + _AT_ONCE]
@@ -218,7 +218,7 @@ class HashedPrefixes:
         return counts
 
     def deal_noise(self, n: int, source: WordSource) -> Counts:
-        """What the dummies of n people add to the cells."""
+        """Return what the dummies of n people add to the cells."""
         return np.concatenate([_deal_dummies(part.noise, n, source) for part in self.parts])
 
 

@@ -58,7 +58,7 @@ class Functions:
         return apply_columns(self.stir, codes)
 
     def unstir(self, stirred: Codes) -> Spelt:
-        """The word of each y."""
+        """Return the word of each y."""
         return apply_columns(self.back, stirred)
 
     def find_cells(self, codes: Codes) -> NDArray[np.int64]:
@@ -69,7 +69,7 @@ class Functions:
         ).reshape(len(self.rows), len(stirred))
 
     def find_own_cells(self, codes: Codes, rows: Codes) -> NDArray[np.int64]:
-        """The cell of each word in the row that its owner drew."""
+        """Return the cell of each word in the row that its owner drew."""
         stirred, cells = self.stir_words(codes), np.empty(len(codes), dtype=np.int64)
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(len(self.rows) + 1))
@@ -86,12 +86,12 @@ class Functions:
         return tabulate(self.tail_columns(row, start)).astype(np.int64)
 
     def tail_columns(self, row: int, start: int) -> tuple[int, ...]:
-        """The columns of these bits."""
+        """Return the columns of these bits."""
         return self.rows[row][self.bits - self.lengths[row] : self.bits - start]
 
 
 def apply_columns(columns: Sequence[int], numbers: Codes) -> Spelt:
-    """The matrix with these columns times each number: byte by byte from tables.
+    """Return the matrix with these columns times each number: byte by byte from tables.
 
     >>> apply_columns((3, 1), np.array([0, 1, 2, 3]))
     array([0, 3, 1, 2], dtype=uint64)
@@ -106,7 +106,7 @@ def apply_columns(columns: Sequence[int], numbers: Codes) -> Spelt:
 
 
 def tabulate(columns: Sequence[int]) -> Spelt:
-    """The matrix with these columns times every number that it takes.
+    """Return the matrix with these columns times every number that it takes.
 
     >>> tabulate((3, 1))
     array([0, 3, 1, 2], dtype=uint64)
@@ -143,7 +143,7 @@ def draw_functions(
 
 
 def _is_invertible(columns: Sequence[int]) -> bool:
-    """Whether no sum of some of them is 0."""
+    """Return whether no sum of some of them is 0."""
     by_top: dict[int, int] = {}
     for column in columns:
         left = column
@@ -156,7 +156,7 @@ def _is_invertible(columns: Sequence[int]) -> bool:
 
 
 def invert_matrix(columns: Sequence[int]) -> tuple[int, ...]:
-    """The columns of the inverse matrix.
+    """Return the columns of the inverse matrix.
 
     >>> invert_matrix((3, 1))
     (2, 3)

@@ -107,7 +107,7 @@ class LocalMaker(Generic[P]):
         update_wrapper(self, build)
 
     def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
-        """The protocol that promises epsilon, whoever else takes part."""
+        """Return the protocol that promises epsilon, whoever else takes part."""
         return self(epsilon=promise.epsilon, **own)  # type: ignore[arg-type, call-arg]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ShuffleProtocol:
@@ -154,7 +154,7 @@ class ShuffleMaker:
         return self._assemble(crowd, promise, {name: given[name] for name in self.options}, given)
 
     def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
-        """The protocol for these people; a pure one keeps more than a promise with a delta."""
+        """Return the protocol for these people; a pure one keeps more than a promise with a delta."""
         given = _bind(self._own, own)
         first = {"n": crowd.n, "epsilon": promise.epsilon, "delta": promise.delta}
         stated = {**first, **given, "honest": crowd.honest}
@@ -205,7 +205,7 @@ class ShuffleMaker:
 
 
 def _list_needed(signature: inspect.Signature) -> dict[str, bool]:
-    """The parameters by name, and whether each of them must be given."""
+    """Return the parameters by name, and whether each of them must be given."""
     needed = inspect.Parameter.empty
     return {name: each.default is needed for name, each in signature.parameters.items()}
 
@@ -240,7 +240,7 @@ def shuffled(
     shape: Callable[..., int] | None = None,
     draw: Mapping[str, Callable[[], Any]] | None = None,
 ) -> ShuffleMaker:
-    """The maker of a local protocol behind a shuffler.
+    """Return the maker of a local protocol behind a shuffler.
 
     `shape` is for devices whose alphabet changes with epsilon0: `shape(epsilon0, **own)` says how (the
     number of blocks, the size of the sets) for the protocol's own parameters. `draw` is for parameters that
@@ -266,7 +266,7 @@ def shuffled(
 
 
 def register(*makers: LocalMaker[Any] | ShuffleMaker, hints: Hints | None = None) -> Spec:
-    """The line of the registry for a protocol's makers: one of the local, one of the shuffle model, or both.
+    """Return the line of the registry for a protocol's makers: one of the local, one of the shuffle model, or both.
 
     `hints` are for the planner. A newcomer gives none, and is looked at, always.
 
@@ -282,7 +282,7 @@ def register(*makers: LocalMaker[Any] | ShuffleMaker, hints: Hints | None = None
 
 
 def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterError:
-    """The error of a device whose words cannot express so little of the value.
+    """Return the error of a device whose words cannot express so little of the value.
 
     >>> str(refuse_epsilon0(0.1, 2, k=4))
     'epsilon0=0.1 must be larger: with k=4 and words of 2 bits nothing of the value would be left'
@@ -314,7 +314,7 @@ def _floor(about: Spec, device: Device) -> Guarantee:
 def _account(
     parts: Parts, crowd: Crowd, promise: Promise, left: Promise
 ) -> tuple[Accountant, Guarantee]:
-    """The accountant of uniform words and their guarantee, if it keeps what is `left` of the promise."""
+    """Return the accountant of uniform words and their guarantee, if it keeps what is `left` of the promise."""
     ideal = parts.accountant
     if ideal is None:
         ideal = NoiseAccountant(device=parts.device, epsilon=left.epsilon, curve=parts.curve)  # type: ignore[arg-type]
@@ -330,7 +330,7 @@ def _account(
 def _set_aside(
     build: Callable[[Promise], Parts], crowd: Crowd, promise: Promise
 ) -> tuple[Parts, Promise, int]:
-    """The parts for what the generator leaves of delta, that promise, and how many words a person takes."""
+    """Return the parts for what the generator leaves of delta, that promise, and how many words a person takes."""
     if promise.delta == 0:  # a pure promise has nothing to leave
         parts = build(promise)
         return parts, promise, tape_width(parts.device)
@@ -380,7 +380,7 @@ def fit(
     shape: Callable[[float], int] | None = None,
     **own: Any,
 ) -> Parts:
-    """The local protocol at the largest epsilon0 whose shuffled messages keep the promise.
+    """Return the local protocol at the largest epsilon0 whose shuffled messages keep the promise.
 
     With a `shape` that changes, the safe epsilon0 can be several intervals, one for each shape.
     """
@@ -417,7 +417,7 @@ def fit(
 
 
 def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
-    """A local protocol with the guarantee of its shuffled messages, checked for its exact law."""
+    """Return a local protocol with the guarantee of its shuffled messages, checked for its exact law."""
     curve = _curve(protocol, crowd.trusted)
     return _certify(protocol, crowd, promise, _find_best(curve, promise.epsilon))
 
@@ -444,12 +444,12 @@ def _certify(
 
 
 def _find_best(curve: "ShuffledProfile", epsilon: float) -> tuple[float, str]:
-    """The best delta at epsilon, and its proof."""
+    """Return the best delta at epsilon, and its proof."""
     return min((bound.curve.delta(epsilon), bound.proof) for bound in curve.bounds)
 
 
 def _keep_own(curve: "ShuffledProfile") -> "ShuffledProfile":
-    """The bounds from the randomizer's own law: the generic ones add nothing above the `least` epsilon0."""
+    """Return the bounds from the randomizer's own law: the generic ones add nothing above the `least` epsilon0."""
     own = tuple(bound for bound in curve.bounds if not bound.name.startswith("clones"))
     return replace(curve, bounds=own) if own else curve
 
@@ -481,7 +481,7 @@ def _largest_of_bits(
     epsilon: float,
     delta: float,
 ) -> float | None:
-    """The same for binary randomized response, where asking is dear: its worst data sets say where.
+    """Return the same for binary randomized response, where asking is dear: its worst data sets say where.
 
     None if this is not one, or if nothing safe was found soon.
     """

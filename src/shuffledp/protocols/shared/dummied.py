@@ -123,7 +123,7 @@ class CountedDevice(Protocol):
         """Bits of the number of a message."""
 
     def unpack(self, numbers: Words) -> Words:
-        """The messages of these numbers, one per row."""
+        """Return the messages of these numbers, one per row."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
         """For each category, the number of messages that support it."""
@@ -146,7 +146,7 @@ def choose_support(crowd: Crowd, promise: Promise, messages: float) -> float:
 
 
 def choose_rho(crowd: Crowd, promise: Promise, q: Fraction, word_bits: int) -> int:
-    """The fewest dummies that keep the promise, in units of 2^-word_bits."""
+    """Return the fewest dummies that keep the promise, in units of 2^-word_bits."""
     rho = dummies_level(
         n=crowd.trusted,
         pair=_pair(q),
@@ -158,7 +158,7 @@ def choose_rho(crowd: Crowd, promise: Promise, q: Fraction, word_bits: int) -> i
 
 
 def _pair(q: Fraction) -> Fraction:
-    """The probability that a dummy supports exactly one of two given categories."""
+    """Return the probability that a dummy supports exactly one of two given categories."""
     return 2 * q * (1 - q)
 
 
@@ -174,7 +174,7 @@ def add_dummies(real: Words, dummies: Words, coins: Bools, surely: int) -> Messa
 def deal_dummied(
     device: CountedDevice, inputs: Counts, draw: Callable[[Codes], Words], source: WordSource
 ) -> Tally:
-    """The tally of inputs[x] people: their real messages, which `draw` draws, and all dummies, dealt.
+    """Return the tally of inputs[x] people: their real messages, which `draw` draws, and all dummies, dealt.
 
     The dummies of everybody are independent and uniform, so it is enough to know how many of them are equal to
     each message.
@@ -198,7 +198,7 @@ def deal_dummied(
 
 
 def dummied_law(real: Mapping[Message, Fraction], everything: int, rho: Fraction) -> Law:
-    """The law of a user's messages, `real` that of the real one among all (with zeros, if need be)."""
+    """Return the law of a user's messages, `real` that of the real one among all (with zeros, if need be)."""
     surely, share = divmod(rho, 1)
     law: Law = {}
     for count, chance in ((int(surely), 1 - share), (int(surely) + 1, share)):
@@ -210,7 +210,7 @@ def dummied_law(real: Mapping[Message, Fraction], everything: int, rho: Fraction
 
 
 def analyze_dummied(oracle: FrequencyOracle, rho: Fraction) -> FrequencyAnalyzer:
-    """The analyzer of real messages among rho dummies of each user."""
+    """Return the analyzer of real messages among rho dummies of each user."""
     surely, share = divmod(rho, 1)
     noise = ((int(surely), oracle.q), (1, share * oracle.q))
     return FrequencyAnalyzer(oracle=oracle, noise=noise)

@@ -51,7 +51,7 @@ class FrequencyOracle(Protocol):
         """Its parameters never change."""
 
     def find_supported(self, message: Message) -> Set[int]:
-        """The categories that a message supports."""
+        """Return the categories that a message supports."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
         """For each category, the number of messages that support it."""
@@ -88,7 +88,7 @@ class FrequencyAnalyzer:
         return self.oracle.q + sum(times * r for times, r in self.noise)
 
     def offset(self) -> tuple[Fraction, ...]:
-        """What each user adds to the answer before any message."""
+        """Return what each user adds to the answer before any message."""
         one = -self._expected / self._gap if self.noise else Fraction(0)
         return (one,) * self.oracle.domain.k
 
@@ -131,7 +131,7 @@ class FrequencyAnalyzer:
 
 
 def find_named(message: Message, k: int) -> Set[int]:
-    """What a message supports that is the number of a category: that category alone.
+    """Return what a message supports that is the number of a category: that category alone.
 
     >>> find_named(2, 4)
     {2}
@@ -154,7 +154,7 @@ def light_variance(p: Fraction, q: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _variances(analyzer: FrequencyAnalyzer) -> tuple[float, float, Fraction]:
-    """What a user of the category adds to the variance, what one of another, and what the noise of either."""
+    """Return what a user of the category adds to the variance, what one of another, and what the noise of either."""
     p, q = _cut(analyzer.oracle.p), _cut(analyzer.oracle.q)
     square = (p - q) ** 2
     noise = sum((times * r * (1 - r) for times, r in analyzer.noise), Fraction(0))

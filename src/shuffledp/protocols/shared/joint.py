@@ -133,7 +133,7 @@ class Joint:
 
 
 def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
-    """The curve of a part, and what its noise is off."""
+    """Return the curve of a part, and what its noise is off."""
     found = None
     if isinstance(part, NoiseAccountant) and part.curve is not None:
         found = part.curve(honest)
@@ -184,7 +184,7 @@ class PartSpec:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What `read` reads."""
+        """Return what `read` reads."""
         return {
             "name": self.name,
             "protocol": self.protocol,
@@ -195,7 +195,7 @@ class PartSpec:
         }
 
     def spend(self, mu: float, promise: Promise) -> "PartSpec":
-        """The part with the budget of a mu-Gaussian pair; a tree shares it among its levels."""
+        """Return the part with the budget of a mu-Gaussian pair; a tree shares it among its levels."""
         own, epsilon = dict(self.parameters), promise.epsilon
         depth = len(own.get("shape") or ()) if self._spec.hints.levels else 0
         if depth:
@@ -211,7 +211,7 @@ class PartSpec:
         return spec(self.protocol)
 
     def make(self, crowd: Crowd) -> ShuffleProtocol:
-        """The protocol with this budget of its own."""
+        """Return the protocol with this budget of its own."""
         maker = self._spec.make
         if maker is None:
             raise UnsupportedError(f"{self.name}: {self.protocol} is not for the shuffle model")
@@ -227,7 +227,7 @@ Made: TypeAlias = tuple[tuple[PartSpec, ShuffleProtocol], ...]
 
 
 def calibrate(crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> Made:
-    """The parts with the largest budgets, in the proportion of their weights, that keep the promise together.
+    """Return the parts with the largest budgets, in the proportion of their weights, that keep the promise together.
 
     >>> two = [PartSpec(name=name, protocol="dummies_histogram", parameters={"k": 4}) for name in "ab"]
     >>> made = calibrate(Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), two)
@@ -251,7 +251,7 @@ def calibrate(crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> Made
 def guess_parts(
     crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]
 ) -> tuple[tuple[ShuffleProtocol, ...], float]:
-    """The parts with about the budgets that a calibration gives them, and their delta together.
+    """Return the parts with about the budgets that a calibration gives them, and their delta together.
 
     >>> two = [PartSpec(name=name, protocol="dummies_histogram", parameters={"k": 4}) for name in "ab"]
     >>> _, delta = guess_parts(Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), two)
@@ -295,7 +295,7 @@ class _Start:
         return _FIRST * gaussian_scale(self.promise)
 
     def make_parts(self, scale: float) -> Made:
-        """The parts with their shares of this scale."""
+        """Return the parts with their shares of this scale."""
         norm = math.hypot(*(part.weight for part in self.parts))
         spent = (
             replace(part.spend(scale * part.weight / norm, self.promise), delta=delta)
@@ -304,7 +304,7 @@ class _Start:
         return tuple((part, part.make(self.crowd)) for part in spent)
 
     def at(self, scale: float) -> "Tried[Made]":
-        """The parts at this scale, and how they keep the promise together."""
+        """Return the parts at this scale, and how they keep the promise together."""
         found = self.first if scale == self.scale and self.first else self.make_parts(scale)
         joint = account([protocol for _, protocol in found], self.promise)
         delta_at = joint.open(self.crowd.trusted)
@@ -339,12 +339,12 @@ def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -
 
 
 def account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
-    """The accountant of parts with uniform words: whoever joins them counts the words of all parts."""
+    """Return the accountant of parts with uniform words: whoever joins them counts the words of all parts."""
     return Joint(parts=tuple(find_ideal(part.accountant) for part in parts), promise=promise)
 
 
 def search_scale(at: Callable[[float], Tried[Result]], start: float, wanted: float) -> Result:
-    """What `at` makes at nearly the largest scale whose ln(delta) is within the target.
+    """Return what `at` makes at nearly the largest scale whose ln(delta) is within the target.
 
     The excess of a scale is about the logarithm of the factor by which it is too large: by secants, from a slope of 1.
 
@@ -393,7 +393,7 @@ class _Best(Generic[Result]):
         return self.made is not None and near
 
     def choose(self, scale: float) -> float:
-        """The next scale to try, between those that are known to be safe and too large."""
+        """Return the next scale to try, between those that are known to be safe and too large."""
         further = self._follow() if self.seen else scale / 2
         if self.low < further < self.high:
             return further

@@ -51,7 +51,7 @@ _LARGEST = 100.0
 
 
 def growth(epsilon: float) -> Fraction:
-    """A fraction at most e^epsilon, and within one part in 10^48 of it up to epsilon = 100.
+    """Return a fraction at most e^epsilon, and within one part in 10^48 of it up to epsilon = 100.
 
     Beyond that it stays at e^100: with words of 64 bits no probability can use more.
 
@@ -62,7 +62,7 @@ def growth(epsilon: float) -> Fraction:
 
 
 def moment(counts: Counts, power: int) -> int:
-    """The sum of counts[y] y^power, in integers that cannot overflow.
+    """Return the sum of counts[y] y^power, in integers that cannot overflow.
 
     >>> moment(np.array([5, 1, 2]), 2)
     9
@@ -90,7 +90,7 @@ class Affine:
         return Fraction(self.scale * y - self.offset, self.divisor)
 
     def total(self, counts: Counts) -> Fraction:
-        """The sum of v(y) over counts[y] messages y."""
+        """Return the sum of v(y) over counts[y] messages y."""
         first = self.scale * moment(counts, 1) - self.offset * moment(counts, 0)
         return Fraction(first, self.divisor)
 
@@ -117,12 +117,12 @@ class Quadratic:
         return self.constant + i * (self.linear + i * self.square)
 
     def total(self, counts: Counts) -> Fraction:
-        """The sum over counts[i] users of code i."""
+        """Return the sum over counts[i] users of code i."""
         zeroth, first, second = (moment(counts, power) for power in range(3))
         return self.constant * zeroth + self.linear * first + self.square * second
 
     def range(self, last: int) -> tuple[Fraction, Fraction]:
-        """The smallest and the largest value for real i from 0 to last."""
+        """Return the smallest and the largest value for real i from 0 to last."""
         points = [Fraction(0), Fraction(last)]
         if self.square:
             points.append(min(max(-self.linear / (2 * self.square), points[0]), points[1]))
@@ -130,7 +130,7 @@ class Quadratic:
         return min(values), max(values)
 
     def cap(self, last: int) -> "Quadratic":
-        """The smallest concave function that is at least this one from 0 to last.
+        """Return the smallest concave function that is at least this one from 0 to last.
 
         By Jensen's inequality the mean over some people is at most this function of their mean code.
 
@@ -143,7 +143,7 @@ class Quadratic:
         return Quadratic(constant=self.constant, linear=slope, square=Fraction(0))
 
     def decode(self, decoder: Affine) -> "Quadratic":
-        """The variance of what is decoded, if this is E[y^2 | i] of a message y whose mean is affine in i."""
+        """Return the variance of what is decoded, if this is E[y^2 | i] of a message y whose mean is affine in i."""
         # (E[y^2 | i] - E[y | i]^2) / slope^2 with E[y | i] = start + slope i
         start = Fraction(decoder.offset, decoder.scale)
         slope = Fraction(decoder.divisor, decoder.scale)
@@ -154,7 +154,7 @@ class Quadratic:
         )
 
     def raise_by(self, constant: Fraction) -> "Quadratic":
-        """The same law plus a constant."""
+        """Return the same law plus a constant."""
         return replace(self, constant=self.constant + constant)
 
     def mix(self, weight: Fraction, other: "Quadratic") -> "Quadratic":
@@ -177,7 +177,7 @@ def bound_error(
     limits: tuple[float, float],
     bias: float = 0.0,
 ) -> BoundedError:
-    """The error of an answer in which n codes, each estimated without bias, are worth `worth` apiece.
+    """Return the error of an answer in which n codes, each estimated without bias, are worth `worth` apiece.
 
     A code i is estimated with a variance between `least` and `most`(i), concave, and is never off by more than
     `reach`. The interval covers at least its level, over all data with the same answer.
@@ -205,10 +205,10 @@ class Decoder(Protocol):
     """What messages say about the codes of their senders."""
 
     def __call__(self, y: int, /) -> Fraction:
-        """An unbiased estimate of the sender's code."""
+        """Return an unbiased estimate of the sender's code."""
 
     def total(self, counts: Counts) -> Fraction:
-        """The sum of the estimates over counts[y] messages y."""
+        """Return the sum of the estimates over counts[y] messages y."""
 
     @property
     def ends(self) -> tuple[Fraction, Fraction]:
@@ -235,7 +235,7 @@ class MeanOracle(Protocol):
         """Unbiased estimates from messages."""
 
     def noise(self, counts: Counts) -> Fraction:
-        """The variance of the total, estimated or bounded from the counts alone; above 0."""
+        """Return the variance of the total, estimated or bounded from the counts alone; above 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ _AVERAGES = {"sum": False, "mean": True}  # what these protocols answer
 
 
 def is_average(task: str) -> bool:
-    """Whether the sum is divided by n; refuses a task that is no sum.
+    """Return whether the sum is divided by n; refuses a task that is no sum.
 
     >>> is_average("sum"), is_average("mean")
     (False, True)
@@ -68,7 +68,7 @@ def read_scale(
 
 
 def reach(domain: Integers | Reals) -> int:
-    """The largest code: how far one person moves the sum of the codes.
+    """Return the largest code: how far one person moves the sum of the codes.
 
     >>> reach(Integers(lower=3, upper=10))
     7
@@ -77,7 +77,7 @@ def reach(domain: Integers | Reals) -> int:
 
 
 def unit(domain: Integers | Reals) -> Fraction:
-    """The exact distance between neighbouring values.
+    """Return the exact distance between neighbouring values.
 
     >>> unit(Reals(lower=0.0, upper=1.0, steps=4))
     Fraction(1, 4)
@@ -86,7 +86,7 @@ def unit(domain: Integers | Reals) -> Fraction:
 
 
 def add_codes(inputs: Counts) -> int:
-    """The sum of the codes of inputs[x] people of each code x.
+    """Return the sum of the codes of inputs[x] people of each code x.
 
     >>> add_codes(np.array([5, 1, 2]))
     5
@@ -98,7 +98,7 @@ def add_codes(inputs: Counts) -> int:
 
 
 def step(domain: Integers | Reals, task: str, n: int) -> Fraction:
-    """How much the answer grows if the sum of n codes grows by one.
+    """Return how much the answer grows if the sum of n codes grows by one.
 
     >>> step(Integers(lower=0, upper=9), "mean", 4)
     Fraction(1, 4)
@@ -107,7 +107,7 @@ def step(domain: Integers | Reals, task: str, n: int) -> Fraction:
 
 
 def count_rounded(domain: Integers | Reals, n: int) -> int:
-    """How many of n values were rounded at random to the grid: all, if they are real.
+    """Return how many of n values were rounded at random to the grid: all, if they are real.
 
     >>> count_rounded(Reals(lower=0.0, upper=1.0, steps=4), 100), count_rounded(Integers(lower=0, upper=4), 100)
     (100, 0)
@@ -116,7 +116,7 @@ def count_rounded(domain: Integers | Reals, n: int) -> int:
 
 
 def bound_bias(domain: Integers | Reals, task: str, n: int) -> float:
-    """How far the answer is off at most because real values have 41 binary digits.
+    """Return how far the answer is off at most because real values have 41 binary digits.
 
     A place is off by half a unit and some rounding of floats, and once more next to a point of the grid.
     """
@@ -128,7 +128,7 @@ def bound_bias(domain: Integers | Reals, task: str, n: int) -> float:
 def answer(
     domain: Integers | Reals, task: str, codes: Fraction, n: int, error: ErrorLaw
 ) -> Estimate:
-    """The sum or mean of n people whose codes are estimated to add up to `codes`."""
+    """Return the sum or mean of n people whose codes are estimated to add up to `codes`."""
     share = Fraction(1, n) if is_average(task) else Fraction(1)
     lower, upper = n * Fraction(domain.lower), n * Fraction(domain.upper)
     return Estimate(
@@ -139,7 +139,7 @@ def answer(
 
 
 def read_mean_task(task: str, analyzer: Analyzer) -> Analyzer:
-    """The analyzer of a mean itself, or one that answers with the sum.
+    """Return the analyzer of a mean itself, or one that answers with the sum.
 
     >>> read_mean_task("count", None)
     Traceback (most recent call last):

@@ -151,7 +151,7 @@ class SplitAndMix:
         return Messages(payload=sent.reshape(-1), owner=owner, users=n)
 
     def pmf(self, x: int) -> Law:
-        """The law of what is sent up to its order, which is uniformly random given the multiset."""
+        """Return the law of what is sent up to its order, which is uniformly random given the multiset."""
         q, total = self.modulus, [Fraction(0)] * self.modulus
         for d, mass in self.noise.law().items():
             total[(x + d) % q] += mass
@@ -164,7 +164,7 @@ class SplitAndMix:
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The shares cancel: what is left is the sum of the codes and of everybody's noise."""
+        """Return the shares cancel: what is left is the sum of the codes and of everybody's noise."""
         users = int(inputs.sum())
         return _tally(add_codes(inputs) + self.noise.deal(users, source), self.bits, users)
 
@@ -190,7 +190,7 @@ class SumModulo:
     tail: int
 
     def influence(self) -> Fraction:
-        """A message's share of what a report can do: move the sum anywhere among all q, in people."""
+        """Return a message's share of what a report can do: move the sum anywhere among all q, in people."""
         return Fraction(self.device.modulus, reach(self.device.domain) * self.device.shares)
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -298,7 +298,7 @@ def _share_noise(crowd: Crowd, promise: Promise, range_: int, word_bits: int) ->
 
 
 def _afford(promise: Promise, spent: float) -> float:
-    """The total variation distance that what is left of delta pays for."""
+    """Return the total variation distance that what is left of delta pays for."""
     growth = math.exp(min(promise.epsilon, 700.0))
     distance = (promise.delta - spent) / (1 + growth) * (1 - 1e-9)
     if distance <= 0:

@@ -124,7 +124,7 @@ def _places(rate: float) -> Floats:
 
 @lru_cache(maxsize=128)
 def mixture(rate: float, shape: float) -> Mixture:
-    """The law of X - Y, both NB(shape, e^-rate), 0 < shape <= 1."""
+    """Return the law of X - Y, both NB(shape, e^-rate), 0 < shape <= 1."""
     if shape == 1:
         return Mixture(rate=rate, place=np.array([math.inf]), weight=np.tanh([rate / 2]))
     place = _places(rate)
@@ -236,7 +236,7 @@ class NoiseShare:
         return min(1.0, 2 * word + float(self.nonzero) * given) * (1 + 1e-12)
 
     def draw(self, words: Words) -> tuple[Counts, Counts]:
-        """Which users have a share other than 0, and what it is, for words[n, 4].
+        """Return which users have a share other than 0, and what it is, for words[n, 4].
 
         >>> share = NoiseShare(rate=Fraction(1), parts=2)
         >>> who, what = share.draw(np.array([[0, 0, 0, 1], [2**64 - 1, 0, 0, 0]], dtype=np.uint64))
@@ -252,7 +252,7 @@ class NoiseShare:
         return rare, np.where(negative, -value, value)
 
     def deal(self, users: int, source: WordSource) -> int:
-        """The sum of the shares of that many users: exactly the law of their sum, without drawing each.
+        """Return the sum of the shares of that many users: exactly the law of their sum, without drawing each.
 
         First how many are positive and negative; the few words of those are drawn as a device draws them.
 
@@ -267,23 +267,23 @@ class NoiseShare:
         return sum(values[:up]) - sum(values[up:])
 
     def _values(self, words: Words) -> list[int]:
-        """What the last three words of a share other than 0 say it is, up to its sign."""
+        """Return what the last three words of a share other than 0 say it is, up to its sign."""
         return [
             1 + self._geometric(self._place(choice), (high << self.word_bits) + low)
             for choice, high, low in words.tolist()
         ]
 
     def _place(self, word: int) -> float:
-        """The place whose words include this one; few people ask, so no array is made of it."""
+        """Return the place whose words include this one; few people ask, so no array is made of it."""
         return self.places[bisect_right(_ends(self.shares), word)]
 
     def _geometric(self, place: float, wide: int) -> int:
-        """The largest g with wide < 2^(2 word_bits) t^g."""
+        """Return the largest g with wide < 2^(2 word_bits) t^g."""
         surplus = FIXED - 2 * self.word_bits
         return find_exponent(_powers(self.rate, place, surplus), wide, surplus)
 
     def law(self) -> dict[int, Fraction]:
-        """The exact law, for words of a few bits."""
+        """Return the exact law, for words of a few bits."""
         words, law = 1 << self.word_bits, {0: 1 - self.nonzero}
         for place, share in zip(self.places, self.shares, strict=True):
             t = Fraction(_base(self.rate, place), 1 << FIXED)
@@ -311,7 +311,7 @@ def _apportion(chances: list[int], words: int) -> list[int]:
 
 @lru_cache(maxsize=16)
 def _ends(shares: tuple[int, ...]) -> tuple[int, ...]:
-    """The first word beyond each place's words."""
+    """Return the first word beyond each place's words."""
     return tuple(accumulate(shares))
 
 
@@ -376,7 +376,7 @@ def _between(noise: Mixture, reach: int, E: float) -> tuple[float, float]:
 
 
 def sampled_delta(*, epsilon: float, reach: int, share: NoiseShare, honest: int) -> float:
-    """The same for the shares that `share` samples, of the honest people.
+    """Return the same for the shares that `share` samples, of the honest people.
 
     Their joint law is within honest * distance of the ideal one, on either side of the inequality.
 
@@ -395,7 +395,7 @@ def sampled_delta(*, epsilon: float, reach: int, share: NoiseShare, honest: int)
 def small_delta(
     *, epsilon: float, reach: int, share: NoiseShare, honest: int, modulus: int
 ) -> float:
-    """The same modulo a small modulus, from the sampled law itself: for words of a few bits.
+    """Return the same modulo a small modulus, from the sampled law itself: for words of a few bits.
 
     >>> for bits in (3, 8):
     ...     share = NoiseShare(rate=Fraction(1), parts=2, word_bits=bits)

@@ -81,7 +81,7 @@ def log2_distance(*, n: int, m: int, q: int) -> float:
 
 
 def find_shares(*, n: int, q: int, distance: float) -> int:
-    """The smallest m whose bound is at most `distance`.
+    """Return the smallest m whose bound is at most `distance`.
 
     >>> find_shares(n=1_000_000, q=2**35, distance=1e-8)
     7
@@ -102,7 +102,7 @@ def find_shares(*, n: int, q: int, distance: float) -> int:
 
 
 def published_shares(*, n: int, q: int, distance: float) -> int:
-    """The published condition m >= 2 + (2 sigma + log2 q) / (log2 n - log2 e), sigma = -log2 distance.
+    """Return the published condition m >= 2 + (2 sigma + log2 q) / (log2 n - log2 e), sigma = -log2 distance.
 
     Reference: Balle, Bell, Gascon, Nissim 2020, "Private summation in the multi-message shuffle
     model"; n >= 19, m >= 3.
@@ -155,7 +155,7 @@ def _log_excess(n: int, M: int, q: int) -> float:
 
 
 def _log_excess_full(n: int, M: int, q: int) -> float:
-    """The sum in (*) at N = n."""
+    """Return the sum in (*) at N = n."""
     return _near(n, *_log_g(n, M, n - 1), _table(M, q, n - 1))
 
 
@@ -240,7 +240,7 @@ class _Cap:
 
 
 def _cap(M: int, q: int, size: int) -> _Cap | None:
-    """The cap for T = size; None if (c) is too weak, or the induction does not start."""
+    """Return the cap for T = size; None if (c) is too weak, or the induction does not start."""
     log_q = math.log(q)
     log_qD = log_q + _far(size + 1, M)
     if log_qD > -1:
