@@ -3,7 +3,7 @@
 import math
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import duckdb
@@ -208,6 +208,35 @@ def test_many_different_numbers_are_counted_not_grouped(column, domain, tmp_path
         few = codes.Coder(domain=sdp.Integers(lower=0, upper=9), on_invalid="clamp")
         with pytest.raises(pytest.fail.Exception, match="grouped by value"):
             DuckDB().counts(replace(job, coder=few))
+
+
+def test_words_that_another_machine_groups(tmp_path):
+    """The same tally, and the same people: whoever is left out has no word in it."""
+
+    @dataclass(frozen=True)
+    class Elsewhere:
+        name, about, local, threads = "elsewhere", "far away", False, 1
+
+        def group(self, sets):
+            return columns.group_sets(sets, 1)
+
+    words = ["ja", "nein", "doch", "not a word!", "vielleicht"] * 700
+    (tmp_path / "people.txt").write_text("\n".join(words))
+    protocol = sdp.words(n=2_800, epsilon=1.0, delta=1e-6, alphabet="letters", max_length=6)
+    here, there = (
+        sdp.run_file(
+            protocol,
+            sdp.open_column(tmp_path / "people.txt"),
+            on_invalid="unknown=drop,out_of_range=clamp",
+            engine=engine,
+            rng=sdp.SeededWords(3),
+        )
+        for engine in ("memory", Elsewhere())
+    )
+    assert there.tally.counts.tolist() == here.tally.counts.tolist()
+    assert (there.n, there.rows, there.invalid) == (here.n, here.rows, here.invalid)
+    assert there.n == 2_800
+    assert there.dealt
 
 
 def test_duckdb_spills_nothing(tmp_path, monkeypatch):

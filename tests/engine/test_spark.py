@@ -401,3 +401,96 @@ def test_what_is_wrong_with_a_row_is_said_without_its_value(tmp_path):
     with pytest.raises(sdp.DataError, match="column 'km': a value is not an integer") as failed:
         spark.Spark().reduce(reduction)
     assert "far" not in str(failed.value)
+
+
+SURVEY = """
+epsilon = 2.0
+delta = 1e-6
+honest = 1.0
+on_invalid = "other"
+[questions.way]
+task = "histogram"
+categories = ["car", "bus", "other"]
+[questions.home]
+task = "count"
+[questions.age]
+task = "quantiles"
+lower = 0
+upper = 99
+[questions.pace]
+task = "quantiles"
+lower = 0.0
+upper = 1.0
+[questions.home_by_way]
+task = "count"
+column = "home"
+by = "way"
+[questions.region]
+task = "histogram"
+categories = ["north", "south"]
+"""
+
+
+@pytest.fixture(scope="module")
+def partitioned(tmp_path_factory):
+    """A folder as Spark writes it: a column in the names of its folders, and files that are no data."""
+    place, random = tmp_path_factory.mktemp("people"), np.random.default_rng(8)
+    for region in ("north", "south"):
+        folder = place / f"region={region}"
+        folder.mkdir()
+        for part in range(2):
+            ways = [("car", "bus", "ferry", None)[i] for i in random.integers(0, 4, 700)]
+            words = [("ja", "nein", "doch", "x" * 20)[i] for i in random.integers(0, 4, 700)]
+            table = {
+                "way": ways,
+                "home": random.random(700) < 0.3,
+                "age": random.integers(0, 100, 700),
+                "pace": random.random(700),
+                "word": words,
+            }
+            pq.write_table(pa.table(table), folder / f"part-{part}.parquet")
+    (place / "_SUCCESS").touch()
+    return str(place)
+
+
+@pytest.fixture
+def no_workers(monkeypatch):
+    monkeypatch.setattr(spark, "_map", lambda *_: pytest.fail("a Python worker is started"))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_survey_of_a_partitioned_folder(partitioned, no_workers, early):
+    """Histograms, counts, quantiles and groups: the answers of DuckDB for the same words, by group-bys alone."""
+    survey = sdp.Survey.loads(SURVEY)
+
+    def ask(engine):
+        prepared = survey.prepare(
+            partitioned, engine=engine, rng=sdp.SeededWords(3), read_early=early
+        )
+        return prepared.answer().to_dict()
+
+    assert ask("spark") == ask("duckdb")
+
+
+def test_words_of_a_partitioned_folder(partitioned, no_workers):
+    protocol = sdp.words(n=2800, epsilon=1.0, delta=1e-6, alphabet="letters", max_length=6)
+    tallies = [
+        sdp.run_file(
+            protocol,
+            sdp.open_column(partitioned, "word"),
+            engine=engine,
+            on_invalid="clamp",
+            rng=sdp.SeededWords(3),
+        )
+        for engine in ("spark", "duckdb")
+    ]
+    np.testing.assert_array_equal(tallies[0].tally.counts, tallies[1].tally.counts)
+    assert tallies[0].invalid == tallies[1].invalid
+    assert tallies[0].dealt
+    assert tallies[0].n == 2800
+
+
+def test_words_that_are_not_allowed_are_named(partitioned, no_workers):
+    protocol = sdp.words(n=2800, epsilon=1.0, delta=1e-6, alphabet="letters", max_length=6)
+    with pytest.raises(sdp.DataError, match="column 'word': value 'xxxx"):
+        run(protocol, partitioned, "word")

@@ -270,7 +270,7 @@ def _fair_inner(t: Floats, growth: float) -> Floats:
     """D_t = Pr[k] (1 - (E - 1) Pr[<= k - 1] / Pr[k]), rounded up by more than the rounding errors."""
     k = _place(t, growth)
     part = np.ones(len(t))
-    some = k > 0
+    some = k > 0 if growth else np.zeros(len(t), np.bool_)  # at 0 no tail counts, and none is found
     x, tosses = k[some], t[some]
     ratio = x / (tosses - x + 1) * bound_mills(x - 1, tosses, 0.5)[0]
     part[some] = 1 - growth * ratio * (1 - 16 * UNIT)

@@ -22,6 +22,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes
+from shuffledp.core.capabilities import Stream
 from shuffledp.core.domain import Domain, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
@@ -36,6 +37,7 @@ from shuffledp.engine.chunks import (
     Report,
     Rounding,
     Tallied,
+    add_invalid,
     work_on_chunks,
 )
 from shuffledp.engine.codes import Coder, OnInvalid
@@ -45,7 +47,9 @@ from shuffledp.engine.groups import (
     add_groups,
     are_grouped,
     as_integers,
+    code_groups,
     deal_codes,
+    deal_groups,
     find_row,
     is_listable,
     refuse_value,
@@ -272,7 +276,7 @@ def run_file(
     if are_grouped(protocol):
         kept = None if found is None else found.groups_of(column, coder)
         counted = _deal(protocol, chosen, job, kept, rng)
-    elif _is_streamed(protocol, chosen):
+    elif _is_streamed(protocol, chosen, column):
         counted = _stream(protocol, chosen, job, rng)
         protocol.check_users(counted.tally.users)
     else:
@@ -288,7 +292,7 @@ def run_file(
         rows=counted.rows,
         invalid=counted.invalid,
         engine=chosen.name,
-        dealt=protocol.dealt and (are_grouped(protocol) or _is_streamed(protocol, chosen)),
+        dealt=protocol.dealt and (are_grouped(protocol) or _is_streamed(protocol, chosen, column)),
     )
 
 
@@ -305,16 +309,16 @@ def _estimate(protocol: ShuffleProtocol, tally: Tally, report: Report | None) ->
     return stepwise(tally, step)
 
 
-def _is_streamed(protocol: ShuffleProtocol, engine: Engine) -> bool:
-    """Whether the tally is dealt chunk by chunk: of words, which nobody can list."""
-    return protocol.offers.stream is not None and engine.local
-
-
 def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource | None) -> Tallied:
-    """One chunk after the other: what is held is the tally, however many people or words there are."""
+    """Deal words, which nobody can list, chunk by chunk: what is held is the tally, however many there are.
+
+    An engine that reads elsewhere groups them by text there, and what it finds is dealt.
+    """
     device = protocol.offers.stream
     assert device is not None
     source = SecureWords() if rng is None else rng
+    if not engine.local and not job.column.reduced:
+        return _stream_groups(device, engine, job, source)
     with (
         stage(DEALING),
         work_on_chunks(lambda _, some: some.codes[some.valid], job, engine.threads) as parts,
@@ -323,6 +327,28 @@ def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource
     if tally is None:
         raise job.nobody()
     return Tallied(tally=tally, rows=parts.rows, invalid=parts.invalid)
+
+
+def _stream_groups(device: Stream, engine: Engine, job: Job, source: WordSource) -> Tallied:
+    rows, invalid, groups = 0, add_invalid(()), []
+    with stage(GROUPING):
+        found = engine.group([(job.column,)]) or ()
+        values = ((value, times) for _, (value,), times in found)
+        for some, times in code_groups(job, values, refuse_value):
+            groups.append((some.codes[some.valid].astype(np.uint64), times[some.valid]))
+            rows += int(times.sum())
+            invalid = add_invalid((invalid, some.invalid(times)))
+    with stage(DEALING):
+        tally = deal_groups(device, groups, source)
+    if tally is None or tally.users == 0:
+        raise job.nobody()
+    return Tallied(tally=tally, rows=rows, invalid=invalid)
+
+
+def _is_streamed(protocol: ShuffleProtocol, engine: Engine, column: Column) -> bool:
+    """Whether the tally is dealt from texts: an engine that reads elsewhere does not group filtered ones."""
+    here = engine.local or column.reduced
+    return protocol.offers.stream is not None and (here or column.where is None)
 
 
 def _deal(

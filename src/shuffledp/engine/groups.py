@@ -57,10 +57,12 @@ __all__ = [
     "add_groups",
     "are_grouped",
     "as_integers",
+    "code_groups",
     "count_by_chunk",
     "count_by_query",
     "count_values",
     "deal_codes",
+    "deal_groups",
     "find_row",
     "group_codes",
     "is_counted",
@@ -172,8 +174,14 @@ def deal_codes(device: Stream, parts: Iterable[Codes], rng: WordSource) -> Tally
 
     With a seed all words are grouped first: the same people have the same tally, however they are cut into parts.
     """
-    each = (group_codes(codes) for codes in parts if len(codes))
-    groups = _join_groups(each) if isinstance(rng, SeededWords) else each
+    return deal_groups(device, (group_codes(codes) for codes in parts if len(codes)), rng)
+
+
+def deal_groups(
+    device: Stream, groups: Iterable[tuple[Spelt, Counts]], rng: WordSource
+) -> Tally | None:
+    """Deal the same tally from codes that occur, and how often each does; a code may occur in several groups."""
+    groups = _join_groups(groups) if isinstance(rng, SeededWords) else groups
     n, total = 0, None
     for codes, times in groups:
         added = device.deal_words(codes, times, rng)
@@ -267,17 +275,23 @@ def add_groups(
     """
     counts = np.zeros(job.coder.domain.size, dtype=np.int64)
     rows, invalid = 0, add_invalid(())
-    for values, column in groups:
-        times = as_numpy(column)
-        try:
-            some = job.coder.codes(values)
-        except DataError as error:
-            refuse(job, error)
+    for some, times in code_groups(job, groups, refuse):
         np.add.at(counts, some.codes, np.where(some.valid, times, 0))
         rows += int(times.sum())
         invalid = add_invalid((invalid, some.invalid(times)))
         job.show(rows)
     return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+
+
+def code_groups(
+    job: Job, groups: Iterable[tuple[Any, Any]], refuse: Callable[[Job, DataError], NoReturn]
+) -> Iterator[tuple[Coded, Counts]]:
+    """Code distinct values, group after group; `refuse` raises the error for one that the policy does not allow."""
+    for values, times in groups:
+        try:
+            yield job.coder.codes(values), as_numpy(times)
+        except DataError as error:
+            refuse(job, error)
 
 
 def find_row(job: Job, error: DataError) -> NoReturn:
