@@ -157,3 +157,25 @@ def test_plans_take_categories(shuffledp):
     assert few.exit_code == 0, few.output
     known = shuffledp("plan", "histogram", "--k", "3", *asked).stdout
     assert few.stdout.splitlines()[:5] == known.splitlines()[:5]
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",), ("--json",)])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("run", "mean", "--lower", "0", "--upper", "9"),
+        ("run", "histogram", "--k", "10"),
+        ("run", "mean", "--lower", "0", "--upper", "9", "--by", "g", "--groups", "a,b"),
+        ("learn", "--k", "10"),
+        ("test", "--k", "10", "--distance", "0.3"),
+        ("robust", "mean", "--lower", "0", "--upper", "9"),
+    ],
+)
+def test_every_output_says_how_many_were_left_out(shuffledp, tmp_path, asked, quiet):
+    rows = (f"{'ab'[i % 2]},{i % 10 if i % 4 else 'NA'}\n" for i in range(2000))
+    (tmp_path / "x.csv").write_text("g,x\n" + "".join(rows))
+    place = 2 if asked[0] in ("run", "robust") else 1
+    told = (*asked[:place], "x.csv", "--column", "x", *asked[place:], "--on-invalid", "drop")
+    result = shuffledp(*told, *PROMISE, *quiet)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"(?<![0-9,.])500(?![0-9,.][0-9])", result.stdout), result.stdout

@@ -42,8 +42,13 @@ class People:
     @property
     def remarks(self) -> list[str]:
         """What whoever reads the answer should know."""
+        return [*self.left_out, *self.notes]
+
+    @property
+    def left_out(self) -> list[str]:
+        """How many people were left out: said in every output."""
         dropped = sdp.questions.tell_dropped(self.invalid, self.rows, self.n)
-        return [*([] if dropped is None else [dropped]), *self.notes]
+        return [] if dropped is None else [dropped]
 
     def note(self, task: str, protocol: str) -> dict[str, Any]:
         """What a ledger writes down about the answer."""
@@ -143,4 +148,4 @@ def show_answer(
     if as_json:
         echo_json(record)
     elif not (written and is_quiet()):
-        say_lines("\n".join([text, *([] if is_quiet() else people.remarks)]))
+        say_lines("\n".join([text, *(people.left_out if is_quiet() else people.remarks)]))
