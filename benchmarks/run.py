@@ -31,6 +31,7 @@ NAMES = (
     "commands",
     "memory",
     "engines",
+    "people",
     "import_time",
     "live",
 )

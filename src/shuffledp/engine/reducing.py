@@ -563,7 +563,7 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
     direct = _select_files(reduction, whole)
     if direct is not None:
         with connect(threads) as connection:
-            found = _fetch(connection, reduction.write_query(rows=f"({direct})"))
+            found = _fetch(connection, _write_direct(reduction, direct))
         if _is_clean(reduction, found):
             return reduction.finish(found)
     batches = _make_batches(reduction, whole, threads)
@@ -593,44 +593,63 @@ def _select_files(reduction: Reduction, whole: tuple[bool, ...]) -> str | None:
     """The rows of Parquet files as SQL, if their types say what the values are; None: they must be read."""
     column, people = reduction.column, reduction.people
     kinds = {file.type_of(column.name) for file in column.files if column.name in file.columns}
-    typed = all(
+    parquet = all(
         file.format is Format.PARQUET
         and not file.remote
         and {column.name, *reduction.names} <= set(file.columns)
         for file in column.files
     )
-    if people is None or not column.files or not typed or not all(whole):
+    if people is None or not column.files or not parquet or not all(whole):
         return None
     if column.where is not None or reduction.by is not None or column.moments is not None:
         return None
-    if reduction.how not in _ADDED or reduction.of_rows is not None:
+    said = reduction.how in (Reduce.ANY, Reduce.ALL) and reduction.domain == Bits()
+    if not (reduction.how in _ADDED or said) or reduction.of_rows is not None:
         return None
     if any(map(_is_number, reduction.policy.missing)):
         return None
     fractions = set() if reduction.kind == "whole" else {"float", "double"}
-    if reduction.kind != "none" and not kinds <= _WHOLE | fractions:
+    typed = {"bool"} if said else _WHOLE | fractions
+    if reduction.kind != "none" and not kinds <= typed:
         return None
     return " union all ".join(_select_file(reduction, people.person, file) for file in column.files)
 
 
 def _select_file(reduction: Reduction, person: tuple[str, ...], file: DataFile) -> str:
+    """The people and the values of a file, as SQL; what is missing is null."""
     value = name_column(reduction.column.name)
     kind = file.type_of(reduction.column.name)
-    valid = f"{value} is not null"
-    if kind in ("float", "double"):
-        valid += f" and not isnan({value})"
     if reduction.kind == "none":
-        written, valid = "0::bigint", "true"
-    elif reduction.kind == "whole":
-        written = f"least(greatest({value}, {-BEYOND}), {BEYOND})::bigint"
-        written = written if kind == "int64" else f"{value}::bigint"
+        written = "0::bigint"
+    elif reduction.kind in ("codes", "whole"):
+        written = f"{value}::bigint" if kind != "int64" else value
     else:
         unit, most = reduction.unit, math.ldexp(reduction.unit, _POINT)
         limited = f"least(greatest({value}::double, {-most!r}::double), {most!r}::double)"
         written = f"round_even({limited} / {unit!r}::double, 0)::bigint"
+        if kind in ("float", "double"):
+            written = f"case when {value} is not null and not isnan({value}) then {written} end"
     people = ", ".join(f"{name_column(name)}::bigint as p{i}" for i, name in enumerate(person))
-    written = f"case when {valid} then {written} else 0 end" if valid != "true" else written
-    return f"select {people}, {written} as v, {valid} as ok from {read_table(file)}"
+    return f"select {people}, {written} as v from {read_table(file)}"
+
+
+def _write_direct(reduction: Reduction, rows: str) -> str:
+    """The query for rows that DuckDB reads itself: nulls do not count, and sums are exact."""
+    keys = ", ".join(f"p{place}" for place in range(reduction.width))
+    kind = "double" if reduction.kind == "point" else "bigint"
+    added = f"sum(v)::{kind}"
+    if kind == "bigint":
+        added = f"least(greatest(sum(v), {-BEYOND}), {BEYOND})::bigint"
+    found = {
+        Reduce.SUM: added,
+        Reduce.MEAN: added,
+        Reduce.MIN: "min(v)",
+        Reduce.MAX: "max(v)",
+        Reduce.ANY: "max(v)",
+        Reduce.ALL: "min(v)",
+        Reduce.ROWS: "count(*)",
+    }[reduction.how]
+    return f"select {keys}, {found} as v, count(v) as c, count(*) as m from ({rows}) group by {keys} order by {keys}"
 
 
 def _is_number(text: str) -> bool:
