@@ -1,6 +1,6 @@
 """Every `shuffledp run`, `learn`, `test`, `robust`, `frequencies` and `randomize` of README and how-tos on 10^5 rows.
 
-    python benchmarks/commands.py              # seconds of each command, the slowest last
+    python benchmarks/commands.py              # seconds of each command
     python benchmarks/commands.py --grid       # `run` over tasks, ranges 10 .. 10^12 and k to 10^6, n = 10^4
 
 Each command runs in a process of its own, imports included, and is stopped after a minute. Options and files are
@@ -60,6 +60,13 @@ class Took(NamedTuple):
     said: str
 
 
+def _note(took: Took) -> Took:
+    said = f"  ({took.said})" if took.said else ""
+    sys.stdout.write(f"{took.seconds:6.2f} s  CPU {took.cpu:5.2f} s  {took.words}{said}\n")
+    sys.stdout.flush()
+    return took
+
+
 def _measure_children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
@@ -81,9 +88,9 @@ def time_command(words: list[str], folder: Path, page: str = "") -> Took:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Took(LIMIT, LIMIT, named, "stopped")
+        return _note(Took(LIMIT, LIMIT, named, "stopped"))
     said = "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1][:100]
-    return Took(time.perf_counter() - started, _measure_children() - before, named, said)
+    return _note(Took(time.perf_counter() - started, _measure_children() - before, named, said))
 
 
 def list_pages() -> list[Path]:
@@ -170,9 +177,6 @@ def main() -> int:
     grid = "--grid" in sys.argv
     with tempfile.TemporaryDirectory() as folder:
         found = time_grid(Path(folder)) if grid else time_pages(Path(folder))
-    for each in sorted(found):
-        said = f"  ({each.said})" if each.said else ""
-        sys.stdout.write(f"{each.seconds:6.2f} s  CPU {each.cpu:5.2f} s  {each.words}{said}\n")
     at_most = GRID_AT_MOST if grid else AT_MOST
     slow = [each for each in found if each.seconds > at_most]
     sys.stdout.write(f"{len(found)} commands, {len(slow)} slower than {at_most:g} s\n")
