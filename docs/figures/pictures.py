@@ -27,6 +27,9 @@ COMMANDS = {
     "benchmarks/cost.py docs/img/dealing-cost.svg docs/img/dealing-cost.json --draw": (
         "docs/img/dealing-cost.svg",
     ),
+    "benchmarks/scale.py docs/img/cost-by-size.svg docs/img/cost-by-size.json --draw": (
+        "docs/img/cost-by-size.svg",
+    ),
     "-m shuffledp plan histogram --n 1e6 --k 1024 --epsilon 1 --delta 1e-8 --force "
     "--plot docs/howto/img/plan.svg": ("docs/howto/img/plan.svg",),
 }
