@@ -101,54 +101,16 @@ class PostgresStore:
         if self._link and not self._db.closed:
             return
         _close(self._link)
-        try:
-            import psycopg
-        except ImportError as error:
-            raise UnsupportedError(
-                f"PostgreSQL needs {error.name}: install the extra shuffledp[postgres]"
-            ) from error
-        db = psycopg.connect(
-            self._where, autocommit=True, connect_timeout=10, application_name="shuffledp"
-        )
-        self._link.append(db)
-        db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-        self._check_server(db)
-        db.execute(f"SET synchronous_commit = {'on' if self._durable else 'off'}")
-        db.execute("SET client_min_messages = warning")
-
-    def _check_server(self, db: Connection[Any]) -> None:
-        version = db.info.server_version
-        if version < OLDEST * 10_000:
-            raise UnsupportedError(
-                f"the database is PostgreSQL {version // 10_000}, and must be {OLDEST} or later"
-            )
-        asked = ("fsync", "full_page_writes", "transaction_read_only")
-        said = {name: db.execute(f"SHOW {name}").fetchone()[0] for name in asked}  # type: ignore[index]
-        if said["transaction_read_only"] == "on":
-            raise AwayError("the database is read-only: is it a standby?")
-        off = [name for name in asked[:2] if said[name] == "off"]
-        if off and self._durable:
-            raise UnsupportedError(
-                f"the database has {' and '.join(off)} = off: what is acknowledged would not survive a crash"
-            )
+        self._link.append(_connect(self._where, durable=self._durable))
 
     @contextmanager
     def _explain(self) -> Iterator[None]:
-        try:
-            import psycopg
-        except ImportError:
-            yield  # `_connect` says so
-            return
-        try:
-            yield
-        except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
-            raise DamageError(f"the store is damaged: {_first_line(error)}") from error
-        except psycopg.errors.ReadOnlySqlTransaction as error:
-            raise AwayError("the database is read-only: is it a standby?") from error
-        except psycopg.OperationalError as error:
-            if self._link and self._db.broken:
-                _close(self._link)
-            raise AwayError(f"the database does not work now: {_first_line(error)}") from error
+        with _explain():
+            try:
+                yield
+            finally:
+                if self._link and self._db.broken:
+                    _close(self._link)
 
     @_telling
     def _prepare(self) -> None:
@@ -499,6 +461,61 @@ class PostgresStore:
 def _read_row(window: int, state: str, reports: int, sha256: bytes | None) -> WindowRow:
     digest = None if sha256 is None else bytes(sha256)
     return WindowRow(window=window, state=State(state), reports=int(reports), sha256=digest)
+
+
+def _connect(where: str, *, durable: bool) -> Connection[Any]:
+    """Connect to a server that is new enough and keeps what it acknowledges, and is no standby."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise UnsupportedError(
+            f"PostgreSQL needs {error.name}: install the extra shuffledp[postgres]"
+        ) from error
+    db = psycopg.connect(where, autocommit=True, connect_timeout=10, application_name="shuffledp")
+    try:
+        db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        _check_server(db, durable=durable)
+        db.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
+        db.execute("SET client_min_messages = warning")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check_server(db: Connection[Any], *, durable: bool) -> None:
+    version = db.info.server_version
+    if version < OLDEST * 10_000:
+        raise UnsupportedError(
+            f"the database is PostgreSQL {version // 10_000}, and must be {OLDEST} or later"
+        )
+    asked = ("fsync", "full_page_writes", "transaction_read_only")
+    said = {name: db.execute(f"SHOW {name}").fetchone()[0] for name in asked}  # type: ignore[index]
+    if said["transaction_read_only"] == "on":
+        raise AwayError("the database is read-only: is it a standby?")
+    off = [name for name in asked[:2] if said[name] == "off"]
+    if off and durable:
+        raise UnsupportedError(
+            f"the database has {' and '.join(off)} = off: what is acknowledged would not survive a crash"
+        )
+
+
+@contextmanager
+def _explain() -> Iterator[None]:
+    """Say what is wrong with a database in our words."""
+    try:
+        import psycopg
+    except ImportError:
+        yield  # `_connect` says so
+        return
+    try:
+        yield
+    except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
+        raise DamageError(f"the store is damaged: {_first_line(error)}") from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise AwayError("the database is read-only: is it a standby?") from error
+    except psycopg.OperationalError as error:
+        raise AwayError(f"the database does not work now: {_first_line(error)}") from error
 
 
 def _close(link: list[Connection[Any]]) -> None:
