@@ -466,6 +466,9 @@ class Soak:
                 say(
                     f"window {window}: {done:,} accepted, {sum(self.kills.values())} kills, {took:.0f} s"
                 )
+            end = time.monotonic() + 10  # the other shuffler deletes its copy at its next tick
+            while list(self.home.shuffler.rglob("batch*")) and time.monotonic() < end:
+                await asyncio.sleep(0.2)
         finally:
             self.ended = True
             for task in [*tasks, *slow]:
@@ -506,7 +509,8 @@ class Soak:
             self.trouble.append(f"{len(entries)} charges for {len(self.acknowledged)} windows")
         left = list(self.home.shuffler.rglob("batch*"))
         if left:
-            self.trouble.append(f"{len(left)} batches were left behind")
+            names = ", ".join(sorted(path.name for path in left))
+            self.trouble.append(f"left behind: {names}")
         analyzer.close()
         return lost, doubled
 

@@ -79,7 +79,7 @@ def test_a_batch_that_is_left_behind_is_trouble(tmp_path, monkeypatch):
     found.acknowledged = []
     monkeypatch.setattr(soak.Home, "open_analyzer", lambda _: Published({}, 0))
     found.compare()
-    assert found.trouble == ["1 batches were left behind"]
+    assert found.trouble == ["left behind: batch-0.bin"]
 
 
 def test_a_role_dies_at_the_step_that_is_written_down(tmp_path):

@@ -7,7 +7,16 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from live.test_roles import COLLECTION, POOL, fill, open_analyzer, open_shuffler, refused, upload
+from live.test_roles import (
+    COLLECTION,
+    POOL,
+    fill,
+    hand_over,
+    open_analyzer,
+    open_shuffler,
+    refused,
+    upload,
+)
 from postgres import get_server
 from shuffledp.live import postgres
 from shuffledp.live.postgres import PostgresStore
@@ -156,6 +165,18 @@ def test_a_batch_of_an_earlier_try_on_this_host_is_not_handed_out(tmp_path):
     two.batch_path(0).write_bytes(b"another draw")
     one.tick(1110.0)
     assert two.batch(0).read_bytes() == one.batch_path(0).read_bytes()
+
+
+def test_a_draft_that_a_crash_left_goes_with_its_window(tmp_path):
+    one, two = two_shufflers(tmp_path)
+    fill(one)
+    draft = tmp_path / "other" / "batch-0.bin.draft"
+    draft.write_bytes(b"half of a batch")
+    one.tick(1110.0)
+    analyzer = open_analyzer(tmp_path / "a")
+    assert hand_over(one, analyzer) == "published"
+    two.tick(1201.0)
+    assert not draft.exists()
 
 
 def test_a_window_that_another_process_seals_is_left_to_it(tmp_path):

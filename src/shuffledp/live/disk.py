@@ -13,6 +13,7 @@ from shuffledp.core.errors import DataError
 
 __all__ = [
     "check_private",
+    "draft_of",
     "hold",
     "make_private",
     "open_database",
@@ -34,9 +35,18 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def draft_of(path: Path) -> Path:
+    """Name the file in which another one is written until it is whole.
+
+    >>> draft_of(Path("batch-0.bin")).name
+    'batch-0.bin.draft'
+    """
+    return path.with_name(path.name + ".draft")
+
+
 def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write, fsync, rename, fsync the folder: after a crash there is the whole file, or none."""
-    draft = path.with_name(path.name + ".draft")
+    draft = draft_of(path)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         for piece in pieces:

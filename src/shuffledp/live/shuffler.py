@@ -13,7 +13,7 @@ import numpy as np
 
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
-from shuffledp.live.disk import read_pieces, sync_folder, write_whole
+from shuffledp.live.disk import draft_of, read_pieces, sync_folder, write_whole
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.store import DamageError, State, Store, WindowRow
 from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
@@ -270,8 +270,10 @@ class Shuffler:
 
     def _unlink(self, window: int) -> None:
         path = self.batch_path(window)
-        if path.exists():
-            path.unlink()
+        left = [each for each in (path, draft_of(path)) if each.exists()]
+        for each in left:  # a draft, if this process died while another one finished the window
+            each.unlink()
+        if left:
             sync_folder(self.folder)
         self.step("unlinked")
 
