@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import commands
-from shuffledp.cli import app
+from shuffledp.cli import COMMANDS, GROUPS, app
 
 LEAVES = {
     name.removeprefix("shuffledp "): command
@@ -24,7 +24,7 @@ LONG = {"lab", "collection rehearse"}
 ASKING = {"survey new"}
 SILENT = {
     "randomize", "tally", "ledger verify", "ledger budget", "collection new", "collection check",
-    "collection forget", "collection prune",
+    "collection forget", "collection prune", "collection privacy",
 }  # fmt: skip
 """Their result is a file, or that nothing is wrong."""
 
@@ -148,3 +148,22 @@ def test_the_laboratory_is_quiet(shuffledp, monkeypatch):
     monkeypatch.setattr("shuffledp.lab.write_page", lambda *_, **__: "report/index.html")
     assert "report" in shuffledp("lab", "--quick").stdout
     assert shuffledp("lab", "--quick", "--quiet").output == ""
+
+
+def test_the_help_has_groups_that_hold_every_command_once(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    grouped = [name for names in GROUPS.values() for name in names.split()]
+    assert sorted(grouped) == sorted(COMMANDS)
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    places = [shown.index(f"─ {group} ─") for group in GROUPS]
+    assert places == sorted(places)
+    assert list(GROUPS)[:2] == ["Ask", "Survey people"]
+
+
+def test_all_bounds_fit_a_terminal_of_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    asked = ["amplify", "--epsilon0", "1", "--n", "1000", "--delta", "1e-6", "--all"]
+    lines = CliRunner().invoke(app, asked).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    top = next(line for line in lines if line.startswith("┏"))
+    assert len(top.rpartition("┳")[2]) > 35, "whole references stand in a line"

@@ -23,7 +23,7 @@ from typer.main import get_command
 import shuffledp as sdp
 from shuffledp.core.arrays import keep_freed_memory
 
-__all__ = ["COMMANDS", "app"]
+__all__ = ["COMMANDS", "GROUPS", "app"]
 
 COMMANDS = {
     "run": "Answer a question about a column of files, or all questions of a survey.",
@@ -39,7 +39,7 @@ COMMANDS = {
     "plan": "Rank every protocol for a question by its exact error, with its cost.",
     "people-needed": "Find how many people a question needs, in every model of trust: how many are enough.",
     "collection": "Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
-    "serve": "Run all roles of a live collection on this machine, for a first look and for tests.",
+    "serve": "Run surveys on this machine, with a desk to make, watch and close them: for a first look and for tests.",
     "shuffler": "Run the shuffler of a live collection: it learns who takes part, but no answers.",
     "analyzer": "Run the analyzer of a live collection: it learns the answers, but not whose they are.",
     "report": "Act as a device: answer a live collection, or send a report for everybody in a file.",
@@ -51,6 +51,16 @@ COMMANDS = {
     "calibrate": "Find the largest epsilon0 with which n shuffled messages are (epsilon, delta)-private.",
 }
 """Each command is the module of its name; the line is what the help says about it."""
+
+GROUPS = {
+    "Ask": "run survey randomize tally estimate robust frequencies ledger demo",
+    "Survey people": "serve collection shuffler analyzer report",
+    "Plan": "plan people-needed amplify calibrate",
+    "Check": "audit doctor",
+    "Research": "learn test lab",
+}
+"""What belongs together, in the help."""
+_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
 
 
 _PLAIN = str.maketrans("█▉▊▋▌▍▎▏░─├┤●…", "#####   .-||o~")
@@ -149,14 +159,15 @@ class _LazyGroup(_Group):
         return super().main(*args, **more)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return list(_GROUP_OF)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command: a stand-in with its help line while the commands are listed."""
         if cmd_name not in COMMANDS:
             return None
         if self._listing:
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+            group = _GROUP_OF[cmd_name]
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_help_panel=group)
         return _load(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -334,13 +334,11 @@ def _print_table(lines: tuple[sdp.accounting.BoundLine, ...]) -> None:
     uppers = [line.epsilon for line in lines if line.kind == "upper" and line.epsilon is not None]
     table = Table(caption="approximation: not a guarantee, for comparison only")
     table.add_column("bound", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
     table.add_column("epsilon", justify="right", no_wrap=True)
-    table.add_column("reference, or why it does not apply")
+    table.add_column("reference, or why it does not apply")  # half of 80 columns, for whole lines
     for line in lines:
         table.add_row(
-            line.name,
-            f"{'numeric' if line.numeric else 'formula'}, {line.kind}",
+            f"{line.name}\n  {'numeric' if line.numeric else 'formula'}, {line.kind}",
             "-" if line.epsilon is None else f"{line.epsilon:.6g}",
             line.why_not or line.reference,
             style="bold" if line.epsilon == min(uppers) and line.kind == "upper" else None,

@@ -334,6 +334,24 @@ def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def privacy(
+    folder: FolderArgument,
+    out: Annotated[Path, typer.Option(help="The page to write, in HTML.")] = Path("privacy.html"),
+) -> None:
+    """Write a privacy notice for a data protection officer: who processes what, for how long.
+
+    $ shuffledp collection privacy survey --out privacy.html
+    """
+    with explain_errors():
+        content = sdp.live.serve.write_privacy(sdp.live.serve.Home(folder).collection())
+        try:
+            out.write_text(content, encoding="utf-8")
+        except OSError as error:
+            raise sdp.DataError(f"{out} cannot be written: {error.strerror}") from error
+        tell(f"Written: {out}. What is marked in it is yours to fill in.")
+
+
+@app.command()
 def page(
     out: Annotated[Path, typer.Argument(help="The folder to make.")],
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import socket
 import stat
@@ -19,8 +20,9 @@ import live_support as live
 from live.pages.test_pages import Visit
 from shuffledp.core.errors import DataError
 from shuffledp.live.pages import languages
-from shuffledp.live.serve import Desk, Home, operator
+from shuffledp.live.serve import Desk, Home, operator, write_privacy
 from shuffledp.live.serve.sheets import write_csv, write_xlsx
+from shuffledp.live.wire.texts import Texts
 
 pytestmark = pytest.mark.xdist_group("browser")
 ROOT = Path(__file__).parents[3]
@@ -194,8 +196,6 @@ def test_shipped_languages_have_the_same_texts():
 
 
 def test_every_text_that_a_page_asks_for_is_there():
-    import re
-
     static = ROOT / "src/shuffledp/live/pages/static"
     found = set()
     for path in static.glob("*.js"):
@@ -203,6 +203,27 @@ def test_every_text_that_a_page_asks_for_is_there():
     assert len(found) > 100
     for key in sorted(found):
         languages.speak("en").look(key)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_privacy_notice_is_made_from_the_document(language):
+    texts = Texts(title="<b>Wege", language=language, contact="amt@umfrage.example")
+    collection = live.make_collection(texts=texts)
+    shown = write_privacy(collection)
+    for part in (
+        f"lang={language}",
+        "&lt;b&gt;Wege",
+        "amt@umfrage.example",
+        collection.id.hex(),
+        collection.url,
+        "1970-01-01 00:16 UTC",
+        "1970-01-01 00:20 UTC",
+        "epsilon = 4, delta = 0.01",
+        "How do you come to work?",
+    ):
+        assert part in shown
+    assert shown.count("<mark>") == 2, "who is responsible, and on which basis"
+    assert "{" not in shown.partition("</style>")[2]
 
 
 CODES = """

@@ -174,7 +174,10 @@ HOSTILE = "<img src=x onerror=document.body.dataset.hacked=1> & co"
 
 
 def test_the_whole_story(browser, demonstration):
-    """200 people: some in the page, most from Python. Texts that try to run do not."""
+    """Made, shared, answered by 100 devices and one person with a phone, closed and read: by pages alone.
+
+    Texts that try to run do not.
+    """
     with Visit(browser, viewport={"width": 1200, "height": 900}) as desk:
         page = desk.page
         page.goto(demonstration["desk"])
@@ -184,17 +187,24 @@ def test_the_whole_story(browser, demonstration):
         page.fill(".categories", f"car\nbicycle\n{HOSTILE}")
         page.fill("[name=people]", "200")
         page.click("#make:enabled")
-        link = page.wait_for_selector("#made").get_attribute("href")
-        truth = np.repeat([0, 1, 2], [100, 60, 38])
-        people_in_the_page(browser, link)
+        made = page.wait_for_selector("#made").get_attribute("href")
+        article = page.locator("article", has=page.locator(f'a[href="{made}"]'))
+        article.locator("text=Invite people").click()
+        link = article.locator("input[readonly]").input_value()
+        assert link == made
+        answer_on_a_phone(browser, link)
         collection = Collection.read(*serve.fetch_document(link.replace("/c/", "/collections/")))
-        sent = serve.send_people(collection, 0, {"q1": truth}, workers=1)
-        assert sent.accepted == 198
-        article = page.locator("article", has=page.locator(f'a[href="{link}"]'))
+        truth = np.repeat([0, 1, 2], [60, 30, 10])
+        assert serve.send_people(collection, 0, {"q1": truth}, workers=1).accepted == 100
         article.locator("text=Close it now").click()
-        article.locator("text=the result of 200 reports is published").wait_for()
+        article.locator("text=the result of 101 reports is published").wait_for()
         article.locator("text=Close and publish").click()
-        article.locator("svg").first.wait_for()
+        article.locator("section.question svg").first.wait_for()
+        with page.expect_download() as saved:
+            article.locator("text=Picture (PNG)").first.click()
+        assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
+        csv = article.locator("a[download$=csv]").get_attribute("href")
+        assert page.request.get(csv).status == 200
         assert page.evaluate("document.body.dataset.hacked") is None
         desk.check()
         results = article.locator("text=public results").get_attribute("href")
@@ -204,23 +214,24 @@ def test_the_whole_story(browser, demonstration):
         shown = visit.page.evaluate("fetch('/results.json').then((reply) => reply.json())")
         assert visit.page.inner_text("h1") == HOSTILE
         visit.check()
+        visit.page.goto(link)
+        visit.page.wait_for_selector("#result svg")
+        visit.check()
     (result,) = shown["results"]
     rows = result["questions"]["q1"]["estimate"]
     assert [row["label"] for row in rows] == ["car", "bicycle", HOSTILE]
-    for row, expected in zip(rows, (100, 62, 38), strict=True):
+    for row, expected in zip(rows, (60, 31, 10), strict=True):
         assert abs(row["value"] - expected) <= 6.5 * row["stderr"]
-        assert row["low"] <= row["value"] <= row["high"]
 
 
-def people_in_the_page(browser, link):
-    for _ in range(2):
-        with Visit(browser) as visit:
-            visit.page.goto(link)
-            visit.page.check("input[value=bicycle]")
-            visit.page.click("button[type=submit]")
-            visit.page.wait_for_selector("#state[data-state=acknowledged]")
-            assert visit.page.evaluate("document.body.dataset.hacked") is None
-            visit.check()
+def answer_on_a_phone(browser, link):
+    with Visit(browser, viewport={"width": 390, "height": 844}) as visit:
+        visit.page.goto(link)
+        visit.page.check("input[value=bicycle]")
+        visit.page.click("button[type=submit]")
+        visit.page.wait_for_selector("#state[data-state=acknowledged]")
+        assert visit.page.evaluate("document.body.dataset.hacked") is None
+        visit.check()
 
 
 def test_the_desk_plans_words(browser, demonstration):
@@ -353,8 +364,7 @@ def find_barriers(page):
     """What keeps some people from using the page."""
     page.add_script_tag(path=str(AXE))
     found = page.evaluate("axe.run().then((report) => report.violations)")
-    serious = [each for each in found if each["impact"] in ("serious", "critical")]
-    return [(each["id"], each["nodes"][0]["html"]) for each in serious]
+    return [(each["id"], each["nodes"][0]["html"]) for each in found]
 
 
 def test_fields_of_every_kind_are_accessible(browser, demonstration):

@@ -23,7 +23,7 @@ from shuffledp.live.serve.metrics import (
     write_counts,
     write_health,
 )
-from shuffledp.live.serve.pages import asset_routes, show_asset
+from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
 from shuffledp.live.serve.sheets import XLSX, write_csv, write_xlsx
 from shuffledp.live.trust import describe_trust
@@ -226,12 +226,7 @@ def make_app(
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
-    safe = {
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",
-    }
-
+    safe = PLAIN
     about = describe_collection(analyzer.collection)
 
     def save(name: str, write: Callable[[], Response]) -> Callable[[Request], Any]:

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-__all__ = ["asset_routes", "show_asset"]
+__all__ = ["PLAIN", "asset_routes", "show_asset"]
+
+PLAIN = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Headers of a page without scripts."""
 
 
 @cache

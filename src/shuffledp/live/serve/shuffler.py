@@ -30,8 +30,9 @@ from shuffledp.live.serve.metrics import (
     write_counts,
     write_health,
 )
-from shuffledp.live.serve.pages import asset_routes, show_asset
+from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset
 from shuffledp.live.serve.pool import ReportPool
+from shuffledp.live.serve.privacy import write_privacy
 from shuffledp.live.store import AwayError, DamageError
 from shuffledp.live.wire.batch import verify_fetch
 from shuffledp.live.wire.document import read_url
@@ -152,6 +153,7 @@ class ShufflerServer:
                 Route("/collections", self._list),
                 Route("/collections/{id}", self._document),
                 Route("/c/{id}", self._page),
+                Route("/c/{id}/privacy", self._privacy),
                 *asset_routes(),
                 Route("/reports", self._receive, methods=["POST"]),
                 Route("/reports", self._preflight, methods=["OPTIONS"]),
@@ -281,6 +283,13 @@ class ShufflerServer:
             raise WireError("unknown_collection", "there is no such collection here")
         where = "'self'" if self._results is None else f"'self' {self._results}"
         return show_asset(request, "/assets/answer.html", connect=where)
+
+    async def _privacy(self, request: Request) -> Response:
+        from starlette.responses import HTMLResponse
+
+        if request.path_params["id"] != self.shuffler.collection.id.hex():
+            raise WireError("unknown_collection", "there is no such collection here")
+        return HTMLResponse(write_privacy(self.shuffler.collection), headers=PLAIN)
 
     async def _preflight(self, request: Request) -> Response:
         from starlette.responses import Response

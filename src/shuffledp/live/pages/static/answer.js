@@ -80,6 +80,7 @@ async function show(device, collection) {
   if (mine) tellState(status, mine.state);
   if ((mine && state.counted) || closed) await import("./closed.js").then(({ showResult }) => showResult(main, collection, state), () => {});
   main.append(explain(collection, "illustration", "illustrate"), explain(collection, "trust", "explainTrust"), explain(collection, "check", "explainCheck"));
+  if (!previewed) main.append(make("p", {}, make("a", { href: `${collection.url}/c/${Array.from(collection.id, (byte) => byte.toString(16).padStart(2, "0")).join("")}/privacy`, target: "_blank", rel: "noopener" }, say("answer.privacyPage"))));
   if (contact) main.append(make("p", { class: "soft", id: "contact" }, say("answer.contact", { contact })));
   for (const each of waiting) await send(device, collection, each.window, each === mine ? status : make("p"));
 }

@@ -73,7 +73,8 @@ function showCollection(collection) {
   const open = collection.windows.find((/** @type {any} */ each) => each.state === "open");
   const link = (/** @type {string} */ href, /** @type {string} */ key) => make("a", { href, target: "_blank", rel: "noopener" }, say(key));
   return make("article", { class: "card", "aria-label": collection.title }, heading,
-    make("p", {}, link(collection.page, "desk.page"), " · ", link(collection.results_page, "desk.results")),
+    make("p", {}, link(collection.page, "desk.page"), " · ", link(collection.results_page, "desk.results"), " · ",
+      link(`${collection.page.split("#")[0]}/privacy`, "desk.privacyPage")),
     ...(collection.failing ? [make("p", { class: "bad", role: "alert" }, say("desk.failing", { reason: collection.failing }))] : []),
     make("ol", { class: "timeline" }, ...collection.windows.map((/** @type {any} */ each) => describeWindow(each, collection))),
     ...(open ? [makeInvitation(collection), make("div", { class: "controls" }, makeClosing(collection, open))] : []),

@@ -1,0 +1,68 @@
+"""A privacy notice for people and their data protection officer: who processes what, for how long, from the document.
+
+What only the operators can say (who they are, on which legal basis) is left to them, marked as such.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from shuffledp.core.privacy import round_up
+from shuffledp.live.pages import speak
+
+if TYPE_CHECKING:
+    from shuffledp.live.wire.document import Collection
+
+__all__ = ["write_privacy"]
+
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;"
+    "padding:0 1em;overflow-wrap:anywhere}th,td{text-align:start;vertical-align:top;padding:.3em 1em .3em 0}"
+    "mark{padding:0 .3em}"
+)
+
+
+def write_privacy(collection: Collection) -> str:
+    """Write the notice as one page without scripts, in the survey's language; every text is escaped."""
+    words, pledge, windows = speak(collection.texts.language), collection.pledge, collection.windows
+
+    def say(key: str, **values: object) -> str:
+        return html.escape(words.say(f"privacy.{key}", **values))
+
+    def show_time(moment: int) -> str:
+        return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
+
+    times = {
+        "start": show_time(windows.opens(0)),
+        "end": show_time(windows.closes(windows.count - 1)),
+    }
+    promise = {
+        "epsilon": f"{round_up(pledge.epsilon, 6)}",
+        "delta": f"{round_up(pledge.delta, 3)}",
+        "together": words.say("answer.together" if pledge.composed else "answer.each"),
+    }
+    facts = {
+        "controller": f"<mark>{say('fill')}</mark>",
+        "basis": f"<mark>{say('fill')}</mark>",
+        "contact": html.escape(collection.texts.contact or "") or f"<mark>{say('fill')}</mark>",
+        "purpose": "; ".join(html.escape(each.text) for each in collection.questions),
+        "device": say("deviceText" if math.isfinite(pledge.local_epsilon) else "devicePlain"),
+        "shuffler": say("shufflerText", url=collection.url, **times),
+        "analyzer": say("analyzerText", n=pledge.min_batch),
+        "public": say("publicText", **promise),
+        "kept": say("keptText", **times),
+        "rights": say("rightsText"),
+        "id": collection.id.hex(),
+    }
+    rows = "".join(f"<tr><th scope=row>{say(key)}<td>{value}" for key, value in facts.items())
+    title = html.escape(collection.title)
+    return (
+        f"<!doctype html><html lang={words.language} dir={words.direction}><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'>"
+        f"<title>{say('title')}: {title}</title><style>{_STYLE}</style>"
+        f"<main><h1>{say('title')}</h1><p dir=auto><strong>{title}</strong></p><p>{say('intro')}</p>"
+        f"<table>{rows}</table></main></html>"
+    )
