@@ -7,6 +7,7 @@ minutes; without, a tenth of them.
 
 import asyncio
 import hashlib
+import math
 import os
 import resource
 import time
@@ -22,6 +23,7 @@ import shuffledp as sdp
 from shuffledp.live import analyzer as analysis
 from shuffledp.live.analyzer import Analyzer
 from shuffledp.live.design import (
+    Design,
     DesignQuestion,
     Settings,
     choose_protocols,
@@ -30,13 +32,16 @@ from shuffledp.live.design import (
 )
 from shuffledp.live.disk import write_private
 from shuffledp.live.serve.folders import Home
-from shuffledp.live.serve.pool import RecordPool, start_pool
+from shuffledp.live.serve.intake import Intake
+from shuffledp.live.serve.pool import RecordPool, ReportPool, start_pool
 from shuffledp.live.serve.processes import Role, find_port, start
 from shuffledp.live.serve.simulate import seal_people, send_people
+from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.batch import Manifest
-from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.document import Collection, Noise, Pledge
+from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import (
     MEDIA_TYPE,
     Opened,
@@ -47,6 +52,7 @@ from shuffledp.live.wire.report import (
     seal_inner,
     seal_report,
 )
+from shuffledp.protocols.server_noise import make_server_noise
 
 FULL = os.environ.get("SHUFFLEDP_LIVE") == "1"
 REPORTS = 100_000 if FULL else 10_000
@@ -64,6 +70,7 @@ def rows() -> list[Row]:
         found += measure_shared(home, collection, sealed)
         found += measure_seal(collection, Path(folder))
         found += measure_analyzer(home, collection)
+        found += measure_dummies(Path(folder))
     return [*found, measure_file()]
 
 
@@ -81,6 +88,85 @@ def make_home(folder: Path) -> Home:
         analyzer,
     )
     return home
+
+
+def measure_dummies(folder: Path) -> list[Row]:
+    """The seal of a window with 200,000 messages of the shuffler's own, and uploads beside it."""
+    made = make_server_noise(task="histogram", k=1000, rate=0.1, most=200)
+    asked = Question(
+        name="way",
+        text="?",
+        task="histogram",
+        protocol=made,
+        labels=tuple(map(str, range(1000))),
+        noise=describe_dummies(made),
+    )
+    pledge = Pledge(
+        epsilon=0.2,
+        delta=1e-8,
+        honest=0.9,
+        min_batch=100,
+        local_epsilon=math.inf,
+        noise=Noise.SERVERS,
+        trust_the_shuffler=True,
+    )
+    settings = Settings(url="http://127.0.0.1:1", start=1000, seconds=100, windows=2, grace=10)
+    secrets = sdp.live.ShufflerSecrets.generate()
+    analyzer, public, sign = generate_analyzer()
+    home = Home(folder / "noisy")
+    design = Design(questions=(asked,), pledge=pledge, limited_by="the servers' noise")
+    home.create(
+        create(design, settings, shuffler=secrets, analyzer_public=public, analyzer_sign=sign),
+        secrets,
+        analyzer,
+    )
+    seconds, added, waits = asyncio.run(_seal_beside_uploads(home))
+    slowest = max(waits)
+    return [
+        row(f"shuffler: seal with {added:,} dummies", f"{seconds:.1f} s", "<= 30 s", seconds <= 30),
+        row(
+            f"shuffler: {len(waits):,} uploads beside it, one after the other, the slowest",
+            f"{1e3 * slowest:.0f} ms",
+            "< 1 s",
+            slowest < 1,
+        ),
+    ]
+
+
+async def _seal_beside_uploads(home: Home) -> tuple[float, int, list[float]]:
+    collection, shuffler = home.collection(), home.open_shuffler()
+    people = {"way": np.zeros(4_000, dtype=np.int64)}
+    first = seal_people(collection, 0, {"way": np.zeros(200, dtype=np.int64)})
+    later = [seal_report(collection, 1, inners) for inners in seal_people(collection, 1, people)]
+    pool = ReportPool(collection, dict(shuffler.secrets.outer), 2)
+    intake = Intake(shuffler, pool=pool, clock=lambda: 1150.0)
+    shuffler.prepared = {}
+    shuffler.receive(
+        join_upload(collection, [seal_report(collection, 0, inners) for inners in first[:50]]),
+        1001.0,
+    )
+    for start_at in range(50, 200, 50):
+        part = [seal_report(collection, 0, inners) for inners in first[start_at : start_at + 50]]
+        shuffler.receive(join_upload(collection, part), 1001.0)
+    intake.start()
+    began = time.perf_counter()
+    await intake.run(lambda: shuffler.tick(1150.0))
+    sealing = asyncio.create_task(intake.seal_dummies(0))
+    waits, place = [], 0
+    while not sealing.done() and place + 10 <= len(later):
+        sent = time.perf_counter()
+        reply = await intake.receive(later[place : place + 10])
+        assert reply.failed == ()
+        waits.append(time.perf_counter() - sent)
+        place += 10
+        await asyncio.sleep(0.02)
+    shuffler.prepared[0] = await sealing
+    added = len(shuffler.prepared[0])
+    await intake.run(lambda: shuffler.tick(1150.0))
+    seconds = time.perf_counter() - began
+    assert shuffler.manifest(0, 1150.0)[0].messages == 200 + added
+    await intake.stop()
+    return seconds, added, waits
 
 
 def measure_device(collection: Collection, folder: Path) -> list[Row]:

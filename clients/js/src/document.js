@@ -42,6 +42,7 @@ function bad(sentence) {
  * @property {import("./laws.js").Grid | null} range the two ends of a number by group; the groups are the labels
  * @property {import("./asking.js").Asking} asked
  * @property {import("./noise.js").Dummies | null} noise what each server adds to the messages of a window
+ * @property {number} parts of how many questions a report answers one, where servers add noise
  *
  * @typedef {{ id: number, first: number, last: number, public: Uint8Array }} ShufflerKey
  *
@@ -109,9 +110,10 @@ export class Collection {
       if (noise !== null && !fitsNoise(noise, randomizer.size)) throw bad(`the noise of '${name}' does not fit its bins`);
       if ((noise !== null) !== servers) throw bad(`the question '${name}' has a law of the servers' noise if they add it, and only then`);
     }
+    const parts = one ? this.questions.length : 1;
+    if (servers && this.questions.some((each) => each.parts !== parts)) throw bad(`parts must be ${parts}, of which a report answers one`);
     if (this.dummies > MOST_DUMMIES) throw bad(`a server would add more than ${MOST_DUMMIES} messages to a window`);
     if (none && !servers) throw bad("without a floor the noise must come from the servers");
-    if (servers) throw new WireError("planned", "noise of the servers is more than this version can add");
   }
 
   /** Messages that each server adds to a window, on average. */
@@ -268,7 +270,7 @@ function readQuestion(content, version) {
   if (task === "count" && (labels?.some(crossed) || (version === 1 && labels?.join() !== "no,yes"))) {
     throw bad(`the labels of the count '${name}' must be no and yes`);
   }
-  return { name, text, task, labels, protocol, randomizer, range, asked, noise };
+  return { name, text, task, labels, protocol, randomizer, range, asked, noise, parts: noise ? parameters.parts : 1 };
 }
 
 /** @param {any} content @returns {import("./noise.js").Dummies | null} */

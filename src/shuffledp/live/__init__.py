@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shuffledp.live.disk import write_private
     from shuffledp.live.effort import check_promise
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
+    from shuffledp.live.seals import Entry, FolderLog, SealError, SealLog
     from shuffledp.live.shuffler import Reply, Shuffler
     from shuffledp.live.store import SqliteStore, State, Store, WindowRow
     from shuffledp.live.trust import describe_trust
@@ -45,7 +46,11 @@ __all__ = [
     "Design",
     "DesignQuestion",
     "Device",
+    "Entry",
+    "FolderLog",
     "Reply",
+    "SealError",
+    "SealLog",
     "Sending",
     "Settings",
     "Shuffler",
@@ -85,6 +90,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "effort": "check_promise",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
+            "seals": "Entry FolderLog SealError SealLog",
             "shuffler": "Reply Shuffler",
             "store": "SqliteStore State Store WindowRow",
             "trust": "describe_trust",

@@ -2,8 +2,13 @@
 
 Per window `stored -> opened -> charged -> published`, or `refused` if too few messages are left; each step is
 repeated after a crash and does nothing the second time. One batch per window, for ever.
+
+If the servers add the noise, this one draws its own before anything leaves it, once and for ever: `stored -> charged ->
+published`. The exact tally is never stored; the result is on the disk and its hash in the seal log before anybody can
+read it. A result that the log has and the disk has not is `expired`: it is never drawn again.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +25,17 @@ from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import honest_users
+from shuffledp.core.randomizer import WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole
 from shuffledp.live.groups import estimate_groups
 from shuffledp.live.keys import AnalyzerSecrets
+from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.servers import add_noise
 from shuffledp.live.wire.batch import Manifest, check_batch, write_receipt
-from shuffledp.live.wire.document import Collection, Noise, compute_guarantee
+from shuffledp.live.wire.document import Collection, compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import open_inner
 from shuffledp.numerics.entropy import SecureWords
@@ -47,6 +54,7 @@ _SCHEMA = (
         """CREATE TABLE IF NOT EXISTS batches (
             window INTEGER PRIMARY KEY, manifest BLOB NOT NULL, state TEXT NOT NULL, tallies TEXT, dropped TEXT)""",
     ),
+    ("CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), identity BLOB NOT NULL)",),
 )
 
 Opener = Callable[[Collection, int, bytes, Octets], tuple[Octets, Bools]]
@@ -111,12 +119,19 @@ class Analyzer:
         opener: Opener = open_records,
         step: Callable[[str], None] = _pause,
         durable: bool = True,
+        seals: SealLog | None = None,
+        rng: WordSource | None = None,
     ) -> None:
+        if collection.by_servers and seals is None:
+            raise SealError("an analyzer that adds noise needs a seal log, outside of its folder")
         self.collection = collection
         self._secrets = secrets
         self._folder = folder
         self._open = opener
         self._step = step
+        self._seals = seals if collection.by_servers else None
+        self._rng = rng
+        self._consulted = False
         self.confirmed: set[int] = set()
         """Windows whose receipt the shuffler has; asking again after a start does no harm."""
         self._db = open_database(folder / "analyzer.sqlite", self, _SCHEMA, durable=durable)
@@ -168,7 +183,27 @@ class Analyzer:
     def results(self) -> list[dict[str, Any]]:
         """What was published, window after window."""
         windows = [window for window, state in self.states().items() if state == "published"]
-        return [json.loads(self.result_path(window).read_bytes()) for window in windows]
+        return [self._read_result(window) for window in windows]
+
+    def _read_result(self, window: int) -> dict[str, Any]:
+        raw = self.result_path(window).read_bytes()
+        log = self._consult()
+        entry = None if log is None else log.find(window)
+        if log is not None and (entry is None or hashlib.sha256(raw).digest() != entry.other):
+            raise SealError(f"the result of window {window} is not what the seal log says it was")
+        found: dict[str, Any] = json.loads(raw)
+        return found
+
+    def _consult(self) -> SealLog | None:
+        """The seal log, if there is to be one, and it is the one that this folder belongs to."""
+        if self._seals is None or self._consulted:
+            return self._seals
+        known = self._db.execute("SELECT identity FROM log").fetchone()
+        found = recognize(self._seals, None if known is None else bytes(known[0]))
+        with transaction(self._db):
+            self._db.execute("INSERT OR IGNORE INTO log VALUES (1, ?)", (found,))
+        self._consulted = True
+        return self._seals
 
     def take(self, manifest_raw: bytes, signature: bytes, batch: bytes) -> Manifest:
         """Check a batch and keep it: from now on it is the batch of its window."""
@@ -180,6 +215,11 @@ class Analyzer:
                     "second_batch", f"window {manifest.window} has another batch already"
                 )
             return manifest
+        log = self._consult()
+        if log is not None and log.find(manifest.window) is not None:
+            raise WireError(
+                "expired", f"window {manifest.window} was published before this folder was made"
+            )
         check_batch(manifest, batch, self.collection)
         write_whole(self._batch_path(manifest.window), [batch])
         self._step("stored file")
@@ -199,6 +239,9 @@ class Analyzer:
     def advance(self, window: int) -> str:
         """Take a stored batch as far as it goes; returns its state. After a crash, call it again."""
         state = self.states()[window]
+        log = self._consult()
+        if log is not None:
+            return self._publish_once(window, state, log)
         if state == "stored":
             state = self._count(window)
             self._step("opened")
@@ -212,6 +255,58 @@ class Analyzer:
             state = self._move(window, "charged", "published")
             self._step("published")
         return state
+
+    def _publish_once(self, window: int, state: str, log: SealLog) -> str:
+        """The way of a batch whose result has noise that is drawn here: at most one result ever leaves."""
+        manifest = self._manifest(window)
+        assert manifest is not None
+        if state == "stored":
+            if manifest.reports < self.collection.pledge.min_batch:
+                return self._move(window, "stored", "refused")
+            self._charge(window)
+            self._step("charged")
+            state = self._move(window, "stored", "charged")
+        if state != "charged":
+            return state
+        draft, place = self._draft_path(window), self.result_path(window)
+        entry = log.find(window)
+        if entry is None:
+            raw = json.dumps(self._draw_result(manifest)).encode()
+            write_whole(draft, [raw])
+            self._step("drafted")
+            entry = Entry(batch=manifest.sha256, other=hashlib.sha256(raw).digest())
+            log.create(window, entry)
+            self._step("logged")
+        if entry.batch == manifest.sha256 and find_digest(draft) == entry.other:
+            draft.rename(place)
+            sync_folder(self._folder)
+            self._step("result written")
+        if entry.batch != manifest.sha256 or find_digest(place) != entry.other:
+            return self._move(window, "charged", "expired")
+        state = self._move(window, "charged", "published")
+        self._step("published")
+        return state
+
+    def _draft_path(self, window: int) -> Path:
+        return self._folder / f"draft-{window}.json"
+
+    def _draw_result(self, manifest: Manifest) -> dict[str, Any]:
+        """The result with the analyzer's own noise: another one at every call."""
+        counted, dropped = self._open_batch(manifest)
+        words = SecureWords() if self._rng is None else self._rng
+        noised = add_noise(self.collection.questions, counted.tallies, manifest.reports, words)
+        pledge = self.collection.pledge
+        always = {"reports": 1, "epsilon": pledge.epsilon, "delta": pledge.delta}
+        return self._describe_result(
+            manifest,
+            noised,
+            valid=manifest.reports,
+            dropped=dropped,
+            if_honest={
+                **always,
+                "for": "any report, whoever else lies: either server's noise alone",
+            },
+        )
 
     def _move(self, window: int, old: str, new: str) -> str:
         with transaction(self._db):
@@ -230,50 +325,36 @@ class Analyzer:
     def _count(self, window: int) -> str:
         manifest = self._manifest(window)
         assert manifest is not None
-        batch = self._batch_path(window).read_bytes()
-        records = check_batch(manifest, batch, self.collection)
-        unique, copies = _drop_copies(records)
-        plains, good = self._open(self.collection, window, self._secrets.inner, unique)
-        counted = count_messages(self.collection, plains[good])
-        lost = {"copy": copies, "undecryptable": int((~good).sum())}
-        dropped = {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
-        tallies = self._add_noise(counted.tallies, manifest.reports)
-        least = self._count_valid(tallies)
+        counted, dropped = self._open_batch(manifest)
+        least = self._count_valid(counted.tallies)
         state = "opened" if least >= self.collection.pledge.min_batch else "refused"
-        stored = [{"counts": t.counts.tolist(), "users": t.users} for t in tallies]
+        tallies = [{"counts": t.counts.tolist(), "users": t.users} for t in counted.tallies]
         with transaction(self._db):
             self._db.execute(
                 "UPDATE batches SET state = ?, tallies = ?, dropped = ? WHERE window = ?",
                 (
                     state,
-                    json.dumps(stored) if state == "opened" else None,
+                    json.dumps(tallies) if state == "opened" else None,
                     json.dumps(dropped),
                     window,
                 ),
             )
         return state
 
-    @property
-    def _served(self) -> bool:
-        return self.collection.pledge.noise is Noise.SERVERS
-
-    def _add_noise(self, tallies: tuple[Tally, ...], reports: int) -> tuple[Tally, ...]:
-        """The tallies as they may be kept and published: with the analyzer's own noise, if the servers add it.
-
-        People are then those of the manifest, since messages are not told from the shuffler's.
-        """
-        if not self._served:
-            return tallies
-        return add_noise(self.collection.questions, tallies, reports, SecureWords())
+    def _open_batch(self, manifest: Manifest) -> tuple[CountedRecords, dict[str, int]]:
+        """The exact tallies, and what was dropped for whichever reason."""
+        window = manifest.window
+        batch = self._batch_path(window).read_bytes()
+        records = check_batch(manifest, batch, self.collection)
+        unique, copies = _drop_copies(records)
+        plains, good = self._open(self.collection, window, self._secrets.inner, unique)
+        counted = count_messages(self.collection, plains[good])
+        lost = {"copy": copies, "undecryptable": int((~good).sum())}
+        return counted, {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
 
     def _count_valid(self, tallies: Sequence[Tally]) -> int:
-        """How many reports there are at least, of messages that an honest device may have sent.
-
-        Among a server's messages nobody can tell: then all reports of the manifest.
-        """
+        """How many reports there are at least, of messages that an honest device may have sent."""
         users = [tally.users for tally in tallies]
-        if self._served:
-            return min(users)
         # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
         return sum(users) if self.collection.pledge.one_question else min(users)
 
@@ -317,7 +398,9 @@ class Analyzer:
             delta=pledge.delta,
             model=Model.SHUFFLE,
             proof="the promise of the collection, which every device recomputes",
-            honest=1 if self._served else honest_users(pledge.min_batch, pledge.honest),
+            honest=1
+            if self.collection.by_servers
+            else honest_users(pledge.min_batch, pledge.honest),
         )
 
     def _charge(self, window: int) -> None:
@@ -339,24 +422,42 @@ class Analyzer:
     def _result(self, window: int) -> dict[str, Any]:
         manifest = self._manifest(window)
         assert manifest is not None
-        pledge = self.collection.pledge
         tallies = self.tallies(window)
         valid = self._count_valid(tallies)
-        reports = valid if pledge.one_question and not self._served else None
+        return self._describe_result(
+            manifest,
+            tallies,
+            valid=valid,
+            dropped=self.count_dropped(window),
+            if_honest=self._suppose_honest(valid),
+        )
+
+    def _describe_result(
+        self,
+        manifest: Manifest,
+        tallies: Sequence[Tally],
+        *,
+        valid: int,
+        dropped: Mapping[str, int],
+        if_honest: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """What is published: estimates from these tallies, and what was promised."""
+        pledge = self.collection.pledge
+        sampled = pledge.one_question and not self.collection.by_servers
         return {
             "collection": self.collection.id.hex(),
             "title": self.collection.title,
-            "window": window,
+            "window": manifest.window,
             "reports": manifest.reports,
             "valid": valid,
-            "dropped": self.count_dropped(window),
+            "dropped": dict(dropped),
             "level": _LEVEL,
             "questions": {
-                question.name: _answer(question, tally, reports)
+                question.name: _answer(question, tally, valid if sampled else None)
                 for question, tally in zip(self.collection.questions, tallies, strict=True)
             },
             "promise": pledge.to_dict(),
-            "if_honest": self._suppose_honest(valid),
+            "if_honest": dict(if_honest),
             "not_private": [_EXACT],
             "one_operator": self.collection.development,
             "version": __version__,

@@ -51,6 +51,10 @@ _SCHEMA = (
             one integer PRIMARY KEY CHECK (one = 1), moment double precision NOT NULL, ballast bytea NOT NULL)""",
         "CREATE TABLE closing (one integer PRIMARY KEY CHECK (one = 1), last integer NOT NULL)",
     ),
+    (
+        "ALTER TABLE windows ADD COLUMN messages bigint",
+        "CREATE TABLE log (one integer PRIMARY KEY CHECK (one = 1), identity bytea NOT NULL)",
+    ),
 )
 """`_SCHEMA[v]` turns version v into v + 1, as in `live.disk.open_database`."""
 _LOCK = 0x5DD  # of the advisory locks that are ours: for the schema, and for each window
@@ -193,7 +197,8 @@ class PostgresStore:
         with self._db.transaction():
             self._lock(0)
             self._db.execute(
-                "INSERT INTO windows VALUES (%s, 'open', 0, NULL) ON CONFLICT DO NOTHING", (window,)
+                "INSERT INTO windows VALUES (%s, 'open', 0, NULL, NULL) ON CONFLICT DO NOTHING",
+                (window,),
             )
             state = self._ask('SELECT state FROM windows WHERE "window" = %s FOR SHARE', window)
             if state == State.OPEN.value:
@@ -288,7 +293,8 @@ class PostgresStore:
     def seal(self, window: int) -> WindowRow:
         with self._db.transaction():
             self._db.execute(
-                "INSERT INTO windows VALUES (%s, 'open', 0, NULL) ON CONFLICT DO NOTHING", (window,)
+                "INSERT INTO windows VALUES (%s, 'open', 0, NULL, NULL) ON CONFLICT DO NOTHING",
+                (window,),
             )
             self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
             found = self._find(window)
@@ -365,13 +371,33 @@ class PostgresStore:
                         yield bytes(content)
 
     @_telling
-    def mark_written(self, window: int, sha256: bytes) -> None:
+    def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
         with self._db.transaction():
             self._db.execute(
-                'UPDATE windows SET state = %s, sha256 = %s WHERE "window" = %s AND state = %s',
-                (State.WRITTEN.value, sha256, window, State.SEALED.value),
+                'UPDATE windows SET state = %s, sha256 = %s, messages = %s WHERE "window" = %s AND state = %s',
+                (State.WRITTEN.value, sha256, messages, window, State.SEALED.value),
             )
             self._db.execute(f"DROP TABLE IF EXISTS reports_{window}")
+
+    @_telling
+    def expire(self, window: int) -> None:
+        with self._db.transaction():
+            count = self._count(window)
+            self._db.execute(
+                'INSERT INTO windows VALUES (%s, %s, %s, NULL, NULL) ON CONFLICT ("window") DO UPDATE SET '
+                "state = excluded.state, reports = greatest(windows.reports, excluded.reports), sha256 = NULL",
+                (window, State.EXPIRED.value, count),
+            )
+            self._db.execute(f"DROP TABLE IF EXISTS reports_{window}, batch_{window}")
+
+    @_telling
+    def known_log(self) -> bytes | None:
+        found = self._ask("SELECT identity FROM log")
+        return None if found is None else bytes(found)
+
+    @_telling
+    def keep_log(self, identity: bytes) -> None:
+        self._db.execute("INSERT INTO log VALUES (1, %b) ON CONFLICT DO NOTHING", (identity,))
 
     @_telling
     def mark_deleted(self, window: int) -> None:
@@ -387,7 +413,7 @@ class PostgresStore:
         return self._find(window)
 
     def _find(self, window: int) -> WindowRow:
-        query = 'SELECT state, reports, sha256 FROM windows WHERE "window" = %s'
+        query = 'SELECT state, reports, sha256, messages FROM windows WHERE "window" = %s'
         found = self._db.execute(query, (window,)).fetchone()
         if found is None:
             return WindowRow(window=window, state=State.OPEN, reports=0)
@@ -395,7 +421,9 @@ class PostgresStore:
 
     @_telling
     def rows(self) -> dict[int, WindowRow]:
-        query = "SELECT \"window\", state, reports, sha256 FROM windows WHERE state <> 'open'"
+        query = (
+            "SELECT \"window\", state, reports, sha256, messages FROM windows WHERE state <> 'open'"
+        )
         return {found[0]: _read_row(*found) for found in self._db.execute(query)}
 
     @_telling
@@ -458,9 +486,17 @@ class PostgresStore:
         return found
 
 
-def _read_row(window: int, state: str, reports: int, sha256: bytes | None) -> WindowRow:
+def _read_row(
+    window: int, state: str, reports: int, sha256: bytes | None, messages: int | None
+) -> WindowRow:
     digest = None if sha256 is None else bytes(sha256)
-    return WindowRow(window=window, state=State(state), reports=int(reports), sha256=digest)
+    return WindowRow(
+        window=window,
+        state=State(state),
+        reports=int(reports),
+        sha256=digest,
+        messages=messages,
+    )
 
 
 def _connect(where: str, *, durable: bool) -> Connection[Any]:

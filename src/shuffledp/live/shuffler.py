@@ -14,7 +14,9 @@ import numpy as np
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.live.disk import draft_of, read_pieces, sync_folder, write_whole
+from shuffledp.live.dummies import make_dummies
 from shuffledp.live.keys import ShufflerSecrets
+from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.store import DamageError, State, Store, WindowRow
 from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
 from shuffledp.live.wire.document import Collection
@@ -53,6 +55,10 @@ def open_reports(
     return found
 
 
+def _make_entry(manifest: Manifest) -> Entry:
+    return Entry(batch=manifest.sha256, other=hashlib.sha256(manifest.raw).digest())
+
+
 def _pause(step: str) -> None:
     """Between two steps; tests put a crash here."""
 
@@ -84,6 +90,52 @@ class Shuffler:
     """Why the store cannot be believed: then nothing more is taken or sealed, and nothing is deleted."""
     unscrubbed: bool = True
     """Whether deleted rows may still be in the journal."""
+    seals: SealLog | None = None
+    """What has left for ever: needed if this shuffler adds noise."""
+    prepared: dict[int, Octets] | None = None
+    """Sealed dummies by window, which somebody makes on another thread (`unprepared`); None: they are made here."""
+    consulted: bool = False
+    """Whether the seal log is known to be that of the store."""
+
+    def __post_init__(self) -> None:
+        if self.collection.by_servers and self.seals is None:
+            raise SealError("a shuffler that adds noise needs a seal log, outside of its store")
+
+    def _consult(self) -> SealLog | None:
+        """The seal log, if there is to be one: looked at before anything is taken, sealed or served.
+
+        If it knows of a window that is still open here, then this store is an old copy: that window has left, and whoever
+        has it could find out which of its messages are people's by uploading them again.
+        """
+        if self.seals is None or self.consulted:
+            return self.seals
+        known = self.store.known_log()
+        found = recognize(self.seals, known)
+        if known is None:
+            self.store.keep_log(found)
+        for window in self.seals.windows():
+            state, entry = self.store.row(window).state, self.seals.find(window)
+            if state is State.OPEN:
+                self._give_up(window)
+            elif state is State.SEALED and entry is not None:
+                self._resume(window, entry)
+        self.consulted = True
+        return self.seals
+
+    def _give_up(self, window: int) -> None:
+        """The window has left before, and its bytes are gone: nothing of it is ever drawn or served again."""
+        self.store.expire(window)
+        self.batch_path(window).unlink(missing_ok=True)
+        self.note("expire", window=window, reason="the seal log has it, and its bytes are gone")
+        self.unscrubbed = True
+
+    @property
+    def unprepared(self) -> list[int]:
+        """Sealed windows that wait for dummies."""
+        if self.prepared is None or not self.collection.by_servers:
+            return []
+        waiting = [row.window for row in self.store.rows().values() if row.state is State.SEALED]
+        return [window for window in waiting if window not in self.prepared]
 
     def receive(self, body: bytes, now: float) -> Reply:
         """An upload from beginning to end; raises `WireError` if it is not one."""
@@ -95,6 +147,7 @@ class Shuffler:
     def admit(self, uploads: Sequence[Sequence[Opened | str]], now: float) -> list[Reply]:
         """Several uploads, in one transaction; the replies are true once this returns."""
         group = [each for upload in uploads for each in upload if isinstance(each, Opened)]
+        self._consult()
         with self._noticing_damage():
             outcomes = iter(self.store.admit(group, now)) if group else iter(())
         self.step("admitted")
@@ -147,6 +200,7 @@ class Shuffler:
 
     def advance(self, window: int) -> None:
         """A window that takes no more reports, as far as it goes without the analyzer."""
+        self._consult()
         row = self.store.row(window)
         if row.state in (State.OPEN, State.SEALED):
             with self.store.claim(window) as mine:
@@ -190,7 +244,20 @@ class Shuffler:
             self.advance(window)
 
     def _write(self, window: int) -> None:
-        records = self._records(window)
+        """The batch: on the disk, in the seal log, and only then to be read."""
+        entry = None if self.seals is None else self.seals.find(window)
+        if entry is not None:
+            self._resume(window, entry)
+            return
+        if self.prepared is not None and self.collection.by_servers and window not in self.prepared:
+            return
+        expected, records = self.store.row(window).reports, self._records(window)
+        if len(records) != expected * self.collection.slots:
+            raise DamageError(
+                f"the store is damaged: {len(records):,} messages of window {window} are not those of {expected:,} "
+                "reports"
+            )
+        records = self._add_dummies(window, records)
         order = sort_records(records)
         digest = hashlib.sha256()
 
@@ -202,17 +269,61 @@ class Shuffler:
 
         write_whole(self.batch_path(window), pieces())
         self.step("renamed")
-        expected = self.store.row(window).reports
-        if len(order) != expected * self.collection.slots:
-            raise DamageError(
-                f"the store is damaged: {len(order):,} messages of window {window} are not those of {expected:,} reports"
-            )
         self.store.keep_batch(window, read_pieces(self.batch_path(window)))
         self.step("kept")
-        self.store.mark_written(window, digest.digest())
-        self.note("written", window=window, reports=expected)
+        manifest = self._describe(window, expected, len(records), digest.digest())
+        if self.seals is not None:
+            self.seals.create(window, _make_entry(manifest))
+            self.step("logged")
+        self._mark_written(manifest)
+
+    def _mark_written(self, manifest: Manifest) -> None:
+        window = manifest.window
+        self.store.mark_written(window, manifest.sha256, manifest.messages)
+        self.note("written", window=window, reports=manifest.reports)
         self.unscrubbed = True
         self.step("written")
+
+    def _add_dummies(self, window: int, records: Octets) -> Octets:
+        """People's messages and the shuffler's own, of which nothing else is kept."""
+        if not self.collection.by_servers:
+            return records
+        made = None if self.prepared is None else self.prepared.pop(window, None)
+        added = make_dummies(self.collection, window) if made is None else made
+        return np.concatenate([records, added])
+
+    def _resume(self, window: int, entry: Entry) -> None:
+        """After a crash between the seal log and the store: the same bytes, or none."""
+        path = self.batch_path(window)
+        size = path.stat().st_size // self.collection.inner_size if path.exists() else 0
+        manifest = self._describe(window, self.store.row(window).reports, size, entry.batch)
+        if find_digest(path) == entry.batch and _make_entry(manifest) == entry:
+            self._mark_written(manifest)
+        else:
+            self._give_up(window)
+
+    def _describe(self, window: int, reports: int, messages: int, sha256: bytes) -> Manifest:
+        return Manifest(
+            collection_id=self.collection.id,
+            window=window,
+            reports=reports,
+            messages=messages,
+            sha256=sha256,
+        )
+
+    def _check_sealed(self, manifest: Manifest) -> None:
+        """Refuse to serve what the seal log does not have, and what could still be compared with deleted rows."""
+        log = self._consult()
+        if log is None:
+            return
+        if log.find(manifest.window) != _make_entry(manifest):
+            raise WireError(
+                "expired", f"window {manifest.window} is not what the seal log says that it was"
+            )
+        if self.unscrubbed:
+            self.unscrubbed = not self.store.scrub()
+        if self.unscrubbed:
+            raise WireError("not_ready", "deleted reports are still in the journal of the store")
 
     def _records(self, window: int) -> Octets:
         size = self.collection.inner_size
@@ -229,16 +340,15 @@ class Shuffler:
         """The signed manifest of a batch; "not_ready" says what is missing, and when it can be."""
         row = self.store.row(window)
         if row.state in (State.WRITTEN, State.DELETED):
-            manifest = Manifest(
-                collection_id=self.collection.id,
-                window=window,
-                reports=row.reports,
-                messages=row.reports * self.collection.slots,
-                sha256=row.sha256 or b"",
-            )
+            plain = row.reports * self.collection.slots
+            messages = plain if row.messages is None else row.messages
+            manifest = self._describe(window, row.reports, messages, row.sha256 or b"")
+            self._check_sealed(manifest)
             return manifest, manifest.sign(self.secrets.sign)
         if row.state is State.EXPIRED:
             least = self.collection.pledge.min_batch
+            if row.reports >= least:
+                raise WireError("expired", f"window {window} has left before, and was deleted")
             raise WireError(
                 "expired",
                 f"window {window} had fewer than min_batch={least:,} reports, and was deleted",
@@ -251,12 +361,16 @@ class Shuffler:
 
     def batch(self, window: int) -> Path:
         """The file of a batch that the analyzer has not confirmed yet."""
-        if self.store.row(window).state is not State.WRITTEN:
+        row, path = self.store.row(window), self.batch_path(window)
+        if row.state is not State.WRITTEN:
             raise WireError("not_ready", f"there is no batch of window {window} now")
-        path = self.batch_path(window)
         if self.store.shared and window not in self.fetched:  # another process may have written it
             write_whole(path, self.store.load_batch(window))
             self.fetched.add(window)
+        if self.seals is not None:
+            self.manifest(window, 0.0)
+            if find_digest(path) != row.sha256:
+                raise WireError("expired", f"window {window} has other bytes than were sealed")
         return path
 
     def take_receipt(self, window: int, receipt: bytes, now: float) -> None:

@@ -45,11 +45,16 @@ _SCHEMA = (
         """CREATE TABLE IF NOT EXISTS beats (one INTEGER PRIMARY KEY CHECK (one = 1), moment REAL NOT NULL, ballast BLOB NOT NULL)""",
         """CREATE TABLE IF NOT EXISTS closing (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)""",
     ),
+    (  # messages: NULL if they are those of the reports alone
+        "ALTER TABLE windows ADD COLUMN messages INTEGER",
+        "CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), identity BLOB NOT NULL)",
+    ),
 )
 
 
 BALLAST = 1 << 16
 """Bytes of a beat: as much as an upload, so that a full disk shows."""
+_ROWS = "SELECT window, state, reports, sha256, messages FROM windows"
 
 
 class DamageError(DataError):
@@ -66,7 +71,7 @@ class State(Enum):
     OPEN = "open"
     SEALED = "sealed"
     EXPIRED = "expired"
-    """Too few reports: they were deleted."""
+    """Too few reports, or a batch that cannot be served: they were deleted."""
     WRITTEN = "written"
     DELETED = "deleted"
     """The analyzer has it."""
@@ -80,6 +85,8 @@ class WindowRow:
     state: State
     reports: int
     sha256: bytes | None = None
+    messages: int | None = None
+    """Of a batch with messages of the shuffler; None: those of the reports are all."""
 
 
 class Store(Protocol):
@@ -115,8 +122,17 @@ class Store(Protocol):
     def load_batch(self, window: int) -> Iterator[bytes]:
         """The batch that was kept, in pieces; nothing if there is none."""
 
-    def mark_written(self, window: int, sha256: bytes) -> None:
-        """The batch is on the disk: delete the rows."""
+    def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
+        """The batch is on the disk, and may be read from now on: delete the rows, ids and all."""
+
+    def expire(self, window: int) -> None:
+        """Give a window up whose batch cannot be served, whatever state it is in: delete its rows."""
+
+    def known_log(self) -> bytes | None:
+        """The identity of the seal log that belongs to this store; None if there is none yet."""
+
+    def keep_log(self, identity: bytes) -> None:
+        """Remember the seal log, once."""
 
     def mark_deleted(self, window: int) -> None:
         """The analyzer has the batch."""
@@ -182,6 +198,14 @@ def check_reports(
         raise DamageError(
             f"the store is damaged: {total - readable:,} of {total:,} reports of window {window} have changed"
         )
+
+
+def _read_row(
+    window: int, state: str, reports: int, sha256: bytes | None, messages: int | None
+) -> WindowRow:
+    return WindowRow(
+        window=window, state=State(state), reports=reports, sha256=sha256, messages=messages
+    )
 
 
 @contextmanager
@@ -273,7 +297,7 @@ class SqliteStore:
             count = self.count(window)
             state = end_window(self._collection, count)
             self._db.execute(
-                "INSERT INTO windows VALUES (?, ?, ?, NULL)", (window, state.value, count)
+                "INSERT INTO windows VALUES (?, ?, ?, NULL, NULL)", (window, state.value, count)
             )
             if state is State.EXPIRED:
                 self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
@@ -306,13 +330,31 @@ class SqliteStore:
         return iter(())
 
     @_telling_damage()
-    def mark_written(self, window: int, sha256: bytes) -> None:
+    def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
         with transaction(self._db):
             self._db.execute(
-                "UPDATE windows SET state = ?, sha256 = ? WHERE window = ? AND state = ?",
-                (State.WRITTEN.value, sha256, window, State.SEALED.value),
+                "UPDATE windows SET state = ?, sha256 = ?, messages = ? WHERE window = ? AND state = ?",
+                (State.WRITTEN.value, sha256, messages, window, State.SEALED.value),
             )
             self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
+
+    @_telling_damage()
+    def expire(self, window: int) -> None:
+        with transaction(self._db):
+            count = self.row(window).reports or self.count(window)
+            row = (window, State.EXPIRED.value, count)
+            self._db.execute("INSERT OR REPLACE INTO windows VALUES (?, ?, ?, NULL, NULL)", row)
+            self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
+
+    @_telling_damage()
+    def known_log(self) -> bytes | None:
+        found = self._db.execute("SELECT identity FROM log").fetchone()
+        return None if found is None else bytes(found[0])
+
+    @_telling_damage()
+    def keep_log(self, identity: bytes) -> None:
+        with transaction(self._db):
+            self._db.execute("INSERT OR IGNORE INTO log VALUES (1, ?)", (identity,))
 
     @_telling_damage()
     def mark_deleted(self, window: int) -> None:
@@ -324,20 +366,15 @@ class SqliteStore:
 
     @_telling_damage()
     def row(self, window: int) -> WindowRow:
-        query = "SELECT state, reports, sha256 FROM windows WHERE window = ?"
+        query = f"{_ROWS} WHERE window = ?"
         found = self._db.execute(query, (window,)).fetchone()
         if found is None:
             return WindowRow(window=window, state=State.OPEN, reports=0)
-        state, reports, sha256 = found
-        return WindowRow(window=window, state=State(state), reports=reports, sha256=sha256)
+        return _read_row(*found)
 
     @_telling_damage()
     def rows(self) -> dict[int, WindowRow]:
-        query = "SELECT window, state, reports, sha256 FROM windows"
-        return {
-            window: WindowRow(window=window, state=State(state), reports=reports, sha256=sha256)
-            for window, state, reports, sha256 in self._db.execute(query)
-        }
+        return {found[0]: _read_row(*found) for found in self._db.execute(_ROWS)}
 
     @_telling_damage()
     def count(self, window: int) -> int:

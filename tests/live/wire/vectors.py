@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from contract.examples import all_examples
+from live.server_support import make_collection as make_noisy
 from live_support import as_format_1, make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
 from shuffledp.core.randomizer import encode_places, tape_width
@@ -454,6 +455,25 @@ WRONG = {
 }
 
 
+NOISY = {
+    "and a question without": [set_at("questions.0.noise", None)],
+    "and devices that add it": [set_at("promise.noise", "devices")],
+    "for another number of bins": [set_at("questions.0.noise.bins", 4)],
+    "of a count for three bins": [set_at("questions.0.noise.kind", "count")],
+    "of bins for a count": [set_at("questions.1.noise.kind", "bins")],
+    "by another protocol": [set_at("questions.0.protocol", "krr")],
+    "and one of two questions": [set_at("questions.0.parameters.parts", 2)],
+    "with too many dummies": [
+        set_at("questions.0.noise.most", 65_536),
+        set_at("questions.1.noise.most", 65_536),
+    ],
+    "and no word of trust": [
+        set_at("promise.trust_the_shuffler", False),
+        set_at("promise.local_epsilon", "8.1"),
+    ],
+}
+
+
 def write_formats():
     """Documents of format 2: accepted with answers and plaintexts, or refused."""
     asked = ask_in_format_2()
@@ -478,6 +498,18 @@ def write_formats():
             if collection.questions[0].asked.skip or "way" in each
         ]
         accepted.append({"what": what, "document": raw.decode(), "words": words, "cases": cases})
+    for what, floor in (("without a floor", None), ("with a floor", 1.5)):
+        collection = make_noisy(floor)
+        answers = {"way": "bus", "home": "yes"}
+        plains = [each.hex() for each in encode_answers(collection, answers, Listed(words))]
+        case = {"answers": answers, "plains": plains}
+        raw = collection.raw.decode()
+        what = f"noise of the servers {what}"
+        accepted.append({"what": what, "document": raw, "words": words, "cases": [case]})
+        for change in NOISY:
+            changed = _change(collection.raw, NOISY[change])
+            case = {"what": f"{what}, {change}", "document": changed.decode()}
+            refused.append({**case, "reason": "document"})
     for reason, listed in (("planned", PLANNED), ("document", WRONG)):
         for what, changes in listed.items():
             raw = _change(good.raw, changes)

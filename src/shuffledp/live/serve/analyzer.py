@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
 
-_FINAL = ("published", "refused")
+_FINAL = ("published", "refused", "expired")
 _MOST_BATCH = 1 << 32
 _SHORT = 1 << 14  # bytes of a reply that says hardly anything
 

@@ -3,6 +3,7 @@
     survey/collection.json        public
     survey/shuffler/keys.json     the shuffler's secrets, its store, its batches
     survey/analyzer/keys.json     the analyzer's secrets, its batches, its ledger, its results
+    survey.seals/                 what has left either server, if they add noise: never part of a backup of the above
 
 The shuffler's store is `shuffler/store.sqlite`, unless `shuffler/store.toml` names a PostgreSQL database:
 
@@ -16,11 +17,12 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.live.analyzer import Analyzer, Opener, open_records
 from shuffledp.live.disk import check_private, make_private, read_private, write_whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.postgres import PostgresStore
+from shuffledp.live.seals import FolderLog
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore, Store
 from shuffledp.live.wire.document import Collection
@@ -58,6 +60,10 @@ class Home:
     def analyzer(self) -> Path:
         """Everything of the analyzer."""
         return self.path / "analyzer"
+
+    def seals(self, role: str) -> Path:
+        """The seal log of a role, outside of what a backup of the folder has."""
+        return self.path.absolute().with_name(f"{self.path.absolute().name}.seals") / role
 
     @property
     def desk(self) -> Path:
@@ -130,11 +136,16 @@ class Home:
             secrets=secrets,
             store=self.open_store() if store is None else store,
             folder=make_private(self.desk),
+            seals=FolderLog(self.seals("shuffler")) if collection.by_servers else None,
         )
 
     def open_store(self) -> Store:
         """The shuffler's store."""
         where = self.database
+        if where is not None and self.collection().by_servers:
+            raise UnsupportedError(
+                "a shuffler that adds noise needs a store in SQLite: several hosts would need a seal log that they share"
+            )
         if where is not None:
             return PostgresStore(where, self.collection())
         if self.instance:
@@ -159,7 +170,13 @@ class Home:
         collection = self.collection()
         check_private(self.analyzer)
         secrets = AnalyzerSecrets.load(self.analyzer, collection)
-        return Analyzer(collection=collection, secrets=secrets, folder=self.analyzer, opener=opener)
+        return Analyzer(
+            collection=collection,
+            secrets=secrets,
+            folder=self.analyzer,
+            opener=opener,
+            seals=FolderLog(self.seals("analyzer")) if collection.by_servers else None,
+        )
 
 
 def _list_there(path: Path) -> set[Path]:

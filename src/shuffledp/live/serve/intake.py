@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from shuffledp.core.errors import WireError
+from shuffledp.core.octets import Octets
+from shuffledp.live.dummies import draw_dummies, seal_plains
 from shuffledp.live.serve.pool import ReportPool
 from shuffledp.live.shuffler import Reply, Shuffler, open_reports
 from shuffledp.live.wire.report import Opened
@@ -21,6 +25,7 @@ __all__ = ["Intake"]
 
 _MOST_WAITING = 4096
 _GROUP = 512  # reports that a process opens at once
+_SEALED = 250  # dummies that a process seals at once
 _INLINE = 4  # as few are opened at once, without a process
 
 
@@ -73,6 +78,29 @@ class Intake:
     async def run(self, call: Callable[[], Any]) -> Any:
         """Do something on the writer's thread: the store has one writer."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    async def seal_dummies(self, window: int) -> Octets:
+        """The dummies of a window: sealed by the pool, a few at a time, so that uploads never wait long."""
+        collection, loop = self.shuffler.collection, asyncio.get_running_loop()
+        plains = draw_dummies(collection)
+        pieces = [plains[start : start + _SEALED] for start in range(0, len(plains), _SEALED)]
+        sealed: list[Octets | None] = [None] * len(pieces)
+        places = iter(range(len(pieces)))
+
+        async def work() -> None:
+            for place in places:
+                if self._pool is None:
+                    call = partial(seal_plains, collection, window, pieces[place])
+                    sealed[place] = await loop.run_in_executor(None, call)
+                else:
+                    raw = await loop.run_in_executor(
+                        self._pool.executor, self._pool.seal, window, pieces[place].tobytes()
+                    )
+                    rows = np.frombuffer(raw, dtype=np.uint8)
+                    sealed[place] = rows.reshape(-1, collection.inner_size)
+
+        await asyncio.gather(*(work() for _ in range(self._pool.workers if self._pool else 1)))
+        return np.concatenate([each for each in sealed if each is not None])
 
     async def receive(self, sealed: Sequence[bytes]) -> Reply:
         """What became of these reports: durable before this returns."""

@@ -12,6 +12,7 @@ import numpy as np
 from shuffledp.core.arrays import Bools
 from shuffledp.core.octets import Octets
 from shuffledp.live.analyzer import open_records
+from shuffledp.live.dummies import seal_plains
 from shuffledp.live.shuffler import open_reports
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import Opened
@@ -56,12 +57,21 @@ def _open_reports(sealed: Sequence[bytes]) -> list[Opened | str]:
     return open_reports(_worker["collection"], sealed, _worker["secrets"])  # type: ignore[arg-type]
 
 
+def _seal_plains(window: int, plains: bytes) -> bytes:
+    collection = _worker["collection"]
+    assert isinstance(collection, Collection)
+    rows = np.frombuffer(plains, dtype=np.uint8).reshape(-1, 1 + collection.message_size)
+    return seal_plains(collection, window, rows).tobytes()
+
+
 class ReportPool:
-    """Opens the outer layer for the shuffler."""
+    """Opens the outer layer for the shuffler, and seals what it adds."""
 
     def __init__(
         self, collection: Collection, secrets: dict[int, bytes], workers: int | None = None
     ) -> None:
+        self.workers = workers or os.cpu_count() or 1
+        self.seal = _seal_plains
         self._begin = partial(start_pool, workers, _start_reports, collection.raw, secrets)
         self.open = _open_reports
         self.restart()

@@ -136,6 +136,7 @@ class ShufflerServer:
         self._beaten = -math.inf
         self._reopen = reopen
         shuffler.note = self.journal.note
+        shuffler.prepared = {}
         intake.check = self._check_clock
         intake.on_failure = self._notice
         self._token = token
@@ -187,10 +188,19 @@ class ShufflerServer:
         began = self._watch is not None
         try:
             await self.intake.run(self._work if began else self._begin)
+            await self._prepare()
             self.health.mend("seal", uptime=self.uptime())
         except Exception as error:  # a full disk, a damaged store: say so, and try again
             self._notice(error, "seal" if began else "store")
         self.journal.note_refusals(self.shuffler.refused + self._requests, self.uptime())
+
+    async def _prepare(self) -> None:
+        """Make the dummies of sealed windows beside everything else: only the writer's next step waits for them."""
+        prepared = self.shuffler.prepared
+        if prepared is None or isinstance(self.shuffler.store, AwayStore):
+            return
+        for window in await self.intake.run(lambda: self.shuffler.unprepared):
+            prepared[window] = await self.intake.seal_dummies(window)
 
     def _begin(self) -> None:
         """Look at the store before anything is done with it: is it whole, and what time was it last?"""

@@ -36,7 +36,10 @@ _ROWS = 1 << 16  # records that are compared at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a batch is: its collection, its window, how many reports and messages, and its hash."""
+    """What a batch is: its collection, its window, how many reports and messages, and its hash.
+
+    The reports are people's; the messages are theirs and those that the shuffler added.
+    """
 
     collection_id: bytes
     window: int
@@ -84,10 +87,12 @@ class Manifest:
             raise WireError("manifest", "it belongs to another collection")
         if manifest.window >= collection.windows.count:
             raise WireError("manifest", f"there is no window {manifest.window}")
-        if manifest.messages != manifest.reports * collection.slots:
+        fewest, most = (manifest.reports * collection.slots + each for each in collection.dummies)
+        if not fewest <= manifest.messages <= most:
+            noise = " and its noise" if collection.by_servers else ""
             raise WireError(
                 "manifest",
-                f"{manifest.messages} messages are not {manifest.reports} reports of {collection.slots}",
+                f"{manifest.messages} messages are not {manifest.reports} reports of {collection.slots}{noise}",
             )
         if manifest.reports < collection.pledge.min_batch:
             raise WireError(

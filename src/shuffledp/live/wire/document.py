@@ -226,6 +226,17 @@ class Collection:
         """Bytes of the longest message: all are padded to it."""
         return max(question.code.size for question in self.questions)
 
+    @cached_property
+    def dummies(self) -> tuple[int, int]:
+        """The fewest and the most messages that an honest shuffler adds to a window."""
+        laws = [each.noise for each in self.questions if each.noise is not None]
+        return sum(law.totals[0] for law in laws), sum(law.totals[1] for law in laws)
+
+    @property
+    def by_servers(self) -> bool:
+        """Whether the servers add the noise."""
+        return self.pledge.noise is Noise.SERVERS
+
     @property
     def inner_size(self) -> int:
         """Bytes of one message, encrypted for the analyzer."""
@@ -300,7 +311,6 @@ class Collection:
         _check_one_question(found)
         _check_distinct_keys(found)
         _check_noise(found)
-        _refuse_planned(found)
         return found
 
     def verify(self) -> Guarantee:
@@ -626,12 +636,6 @@ def _check_noise(found: Collection) -> None:
         )
     if math.isinf(found.pledge.local_epsilon) and not servers:
         raise WireError("document", "without a floor the noise must come from the servers")
-
-
-def _refuse_planned(found: Collection) -> None:
-    """Refuse what the format has room for, and nothing can honour yet."""
-    if found.pledge.noise is Noise.SERVERS:
-        raise WireError("planned", "noise of the servers is more than this version can add")
 
 
 def _read_windows(found: Fields) -> Windows:

@@ -1,0 +1,172 @@
+"""The seal log: what has left a server, once and for ever.
+
+Servers that add noise must never draw it twice for the same reports: the reports are what two such batches have in
+common. A database alone cannot promise that, because it may be restored from a backup, copied, or replaced by a
+replica. So an entry is made for each window before a byte of it can be read by anybody, in a log that is part of no
+backup of the database, and every serving compares what it serves with the entry:
+
+    entry without those bytes     expired: nothing is served, and nothing is drawn again
+    bytes without an entry        never served
+    no log, or another one than the database knows    nothing is sealed
+
+The log of a database on one machine is a folder elsewhere with a file for each window, which is created exclusively.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from shuffledp.core.errors import DataError
+from shuffledp.live.disk import make_private, sync_folder
+
+__all__ = ["Entry", "FolderLog", "SealError", "SealLog", "find_digest", "recognize"]
+
+_IDENTITY = "identity"
+
+
+class SealError(DataError):
+    """A seal log that cannot be reached or believed: nothing may be sealed or served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What left: the SHA-256 of a batch, and of what goes with it, its manifest or its result.
+
+    >>> entry = Entry(batch=bytes(32), other=bytes([1]) * 32)
+    >>> Entry.read(entry.raw) == entry
+    True
+    """
+
+    batch: bytes
+    other: bytes
+
+    @property
+    def raw(self) -> bytes:
+        """64 bytes in hexadecimal."""
+        return f"{self.batch.hex()}\n{self.other.hex()}\n".encode()
+
+    @classmethod
+    def read(cls, raw: bytes) -> "Entry":
+        """The entry that the bytes say."""
+        try:
+            batch, other = (bytes.fromhex(line) for line in raw.decode().split())
+        except ValueError:
+            raise SealError("an entry of the seal log is damaged") from None
+        return cls(batch=batch, other=other)
+
+
+class SealLog(Protocol):
+    """One linearizable store for all hosts of a role, outside of every backup and replica of its database."""
+
+    def identify(self) -> bytes | None:
+        """What tells this log from any other; None if it was never used."""
+
+    def begin(self) -> bytes:
+        """Give a log that was never used its identity, exclusively and durably; returns the one that it has."""
+
+    def find(self, window: int) -> Entry | None:
+        """The entry of a window."""
+
+    def create(self, window: int, entry: Entry) -> None:
+        """Make the entry of a window: durable when this returns; `SealError` if there is one already."""
+
+    def windows(self) -> Iterable[int]:
+        """All windows that have one."""
+
+
+def recognize(log: SealLog, known: bytes | None) -> bytes:
+    """The identity of the log, if it is the one that a database knows; a new database takes the log as it is."""
+    if known is None:
+        return log.begin()
+    found = log.identify()
+    if found != known:
+        state = "is empty" if found is None else "is another one"
+        raise SealError(
+            f"the seal log {state}, and younger than the database: nothing is sealed or served. Bring back the log that "
+            "belongs to it; if it is lost, windows that are open can only be given up"
+        )
+    return found
+
+
+def find_digest(path: Path) -> bytes | None:
+    """The SHA-256 of a file; None if there is none."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except FileNotFoundError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLog:
+    """A folder with one file for each window."""
+
+    folder: Path
+
+    def identify(self) -> bytes | None:
+        try:
+            return (self.folder / _IDENTITY).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def begin(self) -> bytes:
+        try:
+            make_private(self.folder)
+            sync_folder(self.folder.parent)
+            self._put(_IDENTITY, os.urandom(16).hex().encode())
+        except FileExistsError:
+            sync_folder(self.folder)  # whoever was faster may not be done
+        except OSError as error:
+            raise self._fail(error) from error
+        found = self.identify()
+        assert found is not None
+        return found
+
+    def find(self, window: int) -> Entry | None:
+        try:
+            return Entry.read((self.folder / f"window-{window}").read_bytes())
+        except FileNotFoundError:
+            if self.identify() is None:
+                raise SealError(f"there is no seal log in {self.folder}") from None
+            return None
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def create(self, window: int, entry: Entry) -> None:
+        if self.identify() is None:
+            raise SealError(f"there is no seal log in {self.folder}")
+        try:
+            self._put(f"window-{window}", entry.raw)
+        except FileExistsError:
+            raise SealError(f"window {window} was sealed before: nothing is sealed twice") from None
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def windows(self) -> list[int]:
+        try:
+            names = [each.name for each in self.folder.iterdir()]
+        except OSError as error:
+            raise self._fail(error) from error
+        return sorted(int(name[7:]) for name in names if name.startswith("window-"))
+
+    def _put(self, name: str, content: bytes) -> None:
+        """A new file, whole and on the disk before it has its name, which nobody else may have taken."""
+        draft = self.folder / f".draft-{os.urandom(8).hex()}"
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, self.folder / name)
+        finally:
+            draft.unlink()
+        sync_folder(self.folder)
+
+    def _fail(self, error: OSError) -> SealError:
+        return SealError(f"the seal log {self.folder} cannot be used: {error.strerror or error}")
