@@ -107,7 +107,7 @@ def test_estimates_of_simulated_people_are_near_the_truth(made):
 
 def test_a_promise_that_the_floor_does_not_keep_gets_more_noise():
     asked = (replace_asked("way"),)
-    settings = Settings(people=60, min_batch=40, local_epsilon=3.0)
+    settings = Settings(people=60, min_batch=40, local_epsilon=3.0, noise="devices")
     design = choose_protocols(asked, epsilon=1.0, delta=1e-6, settings=settings)
     assert design.limited_by == "the promise"
     assert design.pledge.epsilon <= 1.0
@@ -124,7 +124,7 @@ def test_the_promise_is_nearly_used_up_and_found_soon(monkeypatch):
         return found
 
     monkeypatch.setattr("shuffledp.live.design.compute_guarantee", watch)
-    settings = Settings(people=60, min_batch=40, local_epsilon=3.0)
+    settings = Settings(people=60, min_batch=40, local_epsilon=3.0, noise="devices")
     design = choose_protocols((replace_asked("way"),), epsilon=1.0, delta=1e-6, settings=settings)
     chosen = design.questions[0].epsilon0
     too_much = min(epsilon0 for epsilon0, epsilon in seen if epsilon > 1.0)

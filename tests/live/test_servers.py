@@ -216,6 +216,26 @@ def test_the_other_noise_is_planned_for_comparison() -> None:
     assert trusted.choose_other(trusted.choose_protocols()).pledge.local_epsilon <= 3.0
 
 
+@pytest.mark.parametrize(("people", "noise"), [(80, Noise.SERVERS), (100_000, Noise.DEVICES)])
+def test_unless_it_is_said_the_noise_is_that_of_the_smaller_error(
+    people: int, noise: Noise
+) -> None:
+    """Where the crowd's own bound keeps the promise with less noise, no dummies are added."""
+    chosen = plan(FIVE, people=people)
+    assert chosen.pledge.noise is noise
+    errors = {
+        each: foresee_error(plan(FIVE, people=people, noise=each), people)
+        for each in ("devices", "servers")
+    }
+    assert foresee_error(chosen, people) == min(errors.values()) == errors[noise.value]
+
+
+def test_what_the_servers_cannot_hide_is_left_to_the_devices() -> None:
+    words = {"w": {"task": "words", "alphabet": "letters", "max_length": 5}}
+    assert plan(words, people=5000).pledge.noise is Noise.DEVICES
+    assert plan({"half": ALL["half"]}, people=5000).pledge.noise is Noise.DEVICES
+
+
 def test_answers_are_functions_of_the_noised_tally_alone() -> None:
     """Two exact tallies that the noise makes equal have equal answers; people come from the manifest."""
     design = plan(ALL, people=500, **TRUSTED)

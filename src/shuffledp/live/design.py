@@ -159,7 +159,7 @@ class Settings:
     def noises(self) -> tuple[Noise, ...]:
         """Whose noise may be planned for."""
         if self.noise is None:
-            return (Noise.DEVICES if math.isfinite(self.floor) else Noise.SERVERS,)
+            return tuple(Noise) if math.isfinite(self.floor) else (Noise.SERVERS,)
         if self.noise not in [each.value for each in Noise]:
             raise ParameterError("noise", self.noise, 'must be "devices" or "servers"')
         chosen = Noise(self.noise)
