@@ -11,6 +11,7 @@ import shuffledp as sdp
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.live.analyzer import _answer
 from shuffledp.live.design import Design, Settings, SurveyFile, foresee_error, parse_survey
+from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import add_noise, describe_dummies
 from shuffledp.live.wire.document import Noise, compute_guarantee
 from shuffledp.live.wire.noise import DummyKind
@@ -258,3 +259,27 @@ def test_answers_are_functions_of_the_noised_tally_alone() -> None:
 def test_settings_have_both_numbers() -> None:
     assert math.isinf(Settings(local_epsilon="none").floor)
     assert Settings(local_epsilon=2).floor == 2.0
+
+
+@pytest.mark.parametrize("more", [TRUSTED, {"noise": "servers"}, {"noise": "devices"}])
+def test_a_plan_is_tried_on_the_people_of_a_file(tmp_path: Path, more: dict) -> None:
+    """Every number is near the truth: within what its own interval at the level 1 - 1e-4 says, about."""
+    people = [
+        (["car", "bus"][row % 4 == 0], ["no", "yes"][row % 3 == 0], row % 50) for row in range(4000)
+    ]
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["way,home,years", *(f"{a},{b},{c}" for a, b, c in people)]))
+    asked = {
+        "way": {"task": "histogram", "categories": ["car", "bus", "foot"]},
+        "home": {"task": "count"},
+        "age": {"task": "mean", "lower": 0, "upper": 50},
+    }
+    planned = survey(asked, people=10, **more)
+    collection, result = try_survey(planned, path, {"age": "years"}, sdp.SeededWords(11))
+    assert collection.pledge.noise.value == more.get("noise", "servers")
+    rows = {name: answer["estimate"] for name, answer in result["questions"].items()}
+    truth = {"way": [3000, 1000, 0], "home": [1334], "age": [24.5]}
+    for name, wanted in truth.items():
+        assert result["questions"][name]["of"] == 4000
+        for row, value in zip(rows[name], wanted, strict=True):
+            assert abs(row["value"] - value) < 5 * row["stderr"], (name, row)

@@ -16,6 +16,7 @@ __all__ = [
     "WorkersOption",
     "describe_collection",
     "open_home",
+    "read_pairs",
 ]
 
 FolderArgument = Annotated[Path, typer.Argument(help="The folder that `collection new` made.")]
@@ -66,3 +67,14 @@ def describe_collection(collection: sdp.live.wire.Collection) -> str:
         )
     lines += ["", f"Id: {collection.id.hex()}", f"Link: {collection.link}"]
     return "\n".join(lines)
+
+
+def read_pairs(texts: list[str]) -> dict[str, str]:
+    """QUESTION=VALUE, once for each question."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or name in found:
+            raise sdp.UnsupportedError(f"{text!r} must be QUESTION=VALUE, once for each question")
+        found[name] = value
+    return found

@@ -11,7 +11,13 @@ from typing import Annotated, Any
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import FolderArgument, InstanceOption, describe_collection, open_home
+from shuffledp.cli._live import (
+    FolderArgument,
+    InstanceOption,
+    describe_collection,
+    open_home,
+    read_pairs,
+)
 from shuffledp.cli._options import JsonOption, whole_number
 from shuffledp.cli._progress import show_steps
 from shuffledp.cli._terminal import explain_errors, is_quiet, tell
@@ -37,7 +43,9 @@ FloorOption = Annotated[
 ]
 NoiseOption = Annotated[
     str | None,
-    typer.Option(help="Who adds the noise: devices or servers; default: what the survey says."),
+    typer.Option(
+        help="Who adds the noise: devices or servers; default: as the survey says, or the smaller error."
+    ),
 ]
 
 
@@ -394,3 +402,34 @@ def rehearse(
             tell(str(played))
     if not played.fine:
         raise typer.Exit(1)
+
+
+@app.command()
+def simulate(
+    survey: SurveyArgument,
+    people: Annotated[Path, typer.Argument(help="A file with a row for each person.")],
+    column: Annotated[
+        list[str] | None, typer.Option(help="QUESTION=COLUMN, if they differ.")
+    ] = None,
+    local_epsilon: FloorOption = None,
+    noise: NoiseOption = None,
+    trust_the_shuffler: TrustOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a collection would publish if the people of a file answered: nothing is sealed or sent.
+
+    $ shuffledp collection simulate survey.toml people.csv --noise servers
+    """
+    with explain_errors():
+        sdp.live.serve.require_serve()
+        found = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
+        said = read_pairs(column or [])
+        collection, result = sdp.live.serve.try_survey(found, people, said)
+        if as_json:
+            noises = {"noise": collection.pledge.noise.value}
+            typer.echo(json.dumps({**noises, **result}))
+        else:
+            typer.echo(sdp.live.serve.show_text(collection, [result]))
+            tell(
+                f"The {collection.pledge.noise.value} add the noise. This machine saw every value."
+            )

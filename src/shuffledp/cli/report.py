@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import describe_collection
+from shuffledp.cli._live import describe_collection, read_pairs
 from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["report"]
@@ -69,7 +69,7 @@ def report(
         if simulate is not None:
             raw, expected = sdp.live.serve.fetch_document(link)
             collection = sdp.live.wire.Collection.read(raw, expected)
-            _simulate(collection, simulate, _read_pairs(column or []))
+            _simulate(collection, simulate, read_pairs(column or []))
             return
         device = sdp.live.Device(outbox or _make_outbox(), budget=budget, floor_budget=floor_budget)
         _, expected = sdp.live.serve.read_link(link)
@@ -136,17 +136,7 @@ def _send(
 def _read_answers(texts: list[str]) -> dict[str, str]:
     """The answers of the command line; those of `-` come from standard input, which other users cannot list."""
     lines = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
-    return _read_pairs(lines)
-
-
-def _read_pairs(texts: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or name in found:
-            raise sdp.UnsupportedError(f"{text!r} must be QUESTION=VALUE, once for each question")
-        found[name] = value
-    return found
+    return read_pairs(lines)
 
 
 def _read_token(text: str | None) -> bytes:

@@ -12,7 +12,7 @@ from shuffledp.live.serve.privacy import write_privacy
 from shuffledp.live.serve.processes import Role, find_port, play_roles
 from shuffledp.live.serve.rehearse import Rehearsal, rehearse
 from shuffledp.live.serve.shuffler import run_shuffler
-from shuffledp.live.serve.simulate import Sent, read_places, send_people
+from shuffledp.live.serve.simulate import Sent, read_places, send_people, try_survey
 
 __all__ = [
     "Desk",
@@ -36,5 +36,6 @@ __all__ = [
     "send_people",
     "show_page",
     "show_text",
+    "try_survey",
     "write_privacy",
 ]

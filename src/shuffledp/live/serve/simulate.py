@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shuffledp.core.domain import Bits, Categories, Reals
 from shuffledp.core.errors import DataError, MismatchError, WireError
+from shuffledp.live.analyzer import _answer, count_messages
+from shuffledp.live.design import make_collection
 from shuffledp.live.serve.client import connect, send_upload
 from shuffledp.live.serve.pool import start_pool
+from shuffledp.live.servers import add_noise
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import (
     MOST_REPORTS,
@@ -29,10 +32,19 @@ if TYPE_CHECKING:
 
     from shuffledp.core.arrays import Codes, Floats
     from shuffledp.core.domain import Domain
+    from shuffledp.core.randomizer import WordSource
     from shuffledp.engine import Paths
+    from shuffledp.live.design import SurveyFile
     from shuffledp.live.wire.question import Question
 
-__all__ = ["Sent", "make_decreasing_law", "read_places", "seal_people", "send_people"]
+__all__ = [
+    "Sent",
+    "make_decreasing_law",
+    "read_places",
+    "seal_people",
+    "send_people",
+    "try_survey",
+]
 
 _PIECE = 1_000  # people whose reports are sealed at once
 _FEW = 2_000  # sealed sooner than a pool has started
@@ -102,6 +114,41 @@ def _read_codes(paths: Paths, name: str, domain: Any) -> Codes:
     if not parts:
         raise DataError(f"column {name!r} is empty")
     return np.concatenate(parts)
+
+
+def try_survey(
+    survey: SurveyFile,
+    paths: Paths,
+    columns: Mapping[str, str] | None = None,
+    source: WordSource | None = None,
+) -> tuple[Collection, dict[str, Any]]:
+    """What a collection would publish if the people of a file answered: a plan, tried before anybody is asked.
+
+    Messages are randomized and counted, and the noise of the servers is drawn, as in the real one; nothing is sealed or
+    sent. This machine sees every value.
+    """
+    words = SecureWords() if source is None else source
+    collection = _plan(survey)
+    people = len(next(iter(read_places(collection, paths, columns).values())))
+    settings = replace(survey.settings, people=people, min_batch=None)
+    collection = _plan(replace(survey, settings=settings))
+    # Planned for as many people as there are, grids may be others.
+    places = read_places(collection, paths, columns)
+    plains = np.concatenate(encode_many(collection, places, words))
+    tallies = count_messages(collection, plains).tallies
+    if collection.by_servers:
+        sealed = add_noise(collection.questions, tallies, people, words)  # the shuffler's dummies
+        tallies = add_noise(collection.questions, sealed, people, words)
+    sampled = collection.pledge.one_question and not collection.by_servers
+    answers = {
+        question.name: _answer(question, tally, people if sampled else None)
+        for question, tally in zip(collection.questions, tallies, strict=True)
+    }
+    return collection, {"window": 0, "questions": answers}
+
+
+def _plan(survey: SurveyFile) -> Collection:
+    return make_collection(survey.choose_protocols(), survey.settings)[0]
 
 
 def make_decreasing_law(question: Question) -> Floats:
