@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         pure_histogram,
         rounded_sum,
         rr,
+        server_noise,
         sparse_histogram,
         split_and_mix,
         subset_selection,
@@ -96,6 +97,7 @@ __all__ = [
     "pure_histogram",
     "rounded_sum",
     "rr",
+    "server_noise",
     "sparse_histogram",
     "spec",
     "split_and_mix",
@@ -149,6 +151,7 @@ The planner looks from the top. Protocols that say `LATE` in their SPEC come las
 
 _OF_OTHERS = ("bundle", "one_question")
 _DEVICES = ("gaussian", "levels")  # that no planner chooses
+_SERVED = ("server_noise",)  # whose noise comes from servers: `live` makes it
 _TWO_IN_A_FILE = {
     "symmetric_unary": ("unary", "SYMMETRIC"),
     "optimized_unary": ("unary", "OPTIMIZED"),
@@ -167,7 +170,7 @@ if TYPE_CHECKING:
     optimized_unary: Spec
     zsum_sparse: Spec
 
-_FILES = (*(REGISTRY.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS, *_DEVICES)
+_FILES = (*(REGISTRY.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS, *_DEVICES, *_SERVED)
 _find = load_later(__name__, {}, modules=_FILES)
 
 
@@ -270,7 +273,7 @@ def spec(name: str) -> Spec:
     >>> spec("krr").title
     'k-ary randomized response'
     """
-    if name in REGISTRY or name in _OF_OTHERS:  # without a look at other packages
+    if name in REGISTRY or name in (*_OF_OTHERS, *_SERVED):  # without a look at other packages
         return _load_own(name)
     others = {each.name: each for each in list_offered()}
     if name in others:

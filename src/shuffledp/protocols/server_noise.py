@@ -33,7 +33,7 @@ from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import ShuffleProtocol, Unconditional
+from shuffledp.core.protocol import ShuffleProtocol, Spec, Unconditional
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
@@ -50,6 +50,7 @@ from shuffledp.protocols.tree import TreeAnalyzer
 __all__ = [
     "NAME",
     "SERVERS",
+    "SPEC",
     "TASKS",
     "AmongMessages",
     "GridError",
@@ -491,3 +492,11 @@ def _guarantee(noise: CutLaplace, moved: Moved) -> Guarantee:
         model=Model.SHUFFLE,
         proof=_PROOF,
     )
+
+
+SPEC = Spec(
+    name=NAME,
+    title="one bin among messages of the servers",
+    task="histogram",
+    reference="Ghosh, Roughgarden, Sundararajan 2009",
+)
