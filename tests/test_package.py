@@ -20,10 +20,11 @@ HEAVY = (
 )
 FILES = tracked_files()
 SITES = {"arxiv.org", "creativecommons.org", "doi.org", "www.apache.org", "www.w3.org"}
+SITES |= {"schemas.openxmlformats.org"}
 SOURCES = {"analytics.wikimedia.org", "desfontain.es"}
-"""The only sites that a file may link to: literature, licences, and the name spaces of SVG; then sources of figures."""
-EXAMPLES = {"127.0.0.1", "localhost"}
-"""Hosts in examples: this machine; and whatever ends in .example, which nobody can own."""
+"""The only sites that a file may link to: literature, licences, name spaces of SVG and of spreadsheets; then sources of figures."""
+EXAMPLES = {"127.0.0.1", "localhost", "10.0.0.1"}
+"""Hosts in examples: this machine, and one of a private network; and whatever ends in .example, which nobody can own."""
 
 
 def test_public_names_are_sorted_and_exist():

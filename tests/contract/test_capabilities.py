@@ -16,6 +16,7 @@ FOREIGN = {  # what other libraries' objects have is asked of them here
     "cli/doctor.py",
     "core/domain.py",
     "engine/columns.py",
+    "engine/queries.py",
     "live/serve/journal.py",
     "numerics/entropy.py",
     "questions/files.py",

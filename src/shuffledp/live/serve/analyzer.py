@@ -286,7 +286,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
             "task": each.task,
             "part": None if part is None else part.text,
             "unit": each.asked.unit,
-            "yes": each.labels[1] if each.task == "count" and each.labels else None,
+            "yes": each.labels[1] if each.kind.yes_or_no and each.labels else None,
         }
         made = {"protocol": known.name, "title": known.title, "reference": known.reference}
         questions.append({**shown, "lower": lower, "upper": upper, **made})
