@@ -277,7 +277,9 @@ def test_two_processes_may_begin_at_once(tmp_path):
 def test_reports_that_have_changed_are_damage(tmp_path):
     shuffler = open_shuffler(tmp_path / "s")
     fill(shuffler)
-    shuffler.store._db.execute("UPDATE reports_0 SET inners = '\\x00' || substr(inners, 2)")
+    shuffler.store._db.execute(
+        "UPDATE reports_0 SET inners = set_byte(inners, 0, get_byte(inners, 0) # 1)"
+    )
     with pytest.raises(DamageError, match=r"25 of 25 reports of window 0 have changed"):
         shuffler.tick(1110.0)
     assert shuffler.store.row(0).state is State.OPEN
