@@ -32,6 +32,7 @@ NAMES = (
     "memory",
     "engines",
     "people",
+    "bounds",
     "import_time",
     "live",
 )

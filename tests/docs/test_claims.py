@@ -27,6 +27,7 @@ COMMANDS = {
     "run explain": "run count p.csv --column home --protocol rr --epsilon 1 --delta 1e-4 --explain",
     "run local": "run mean p.csv --column minutes --lower 0 --upper 60 --epsilon 1 --model local --explain",
     "run central": "run quantiles p.csv --column minutes --lower 0 --upper 60 --epsilon 1 --model central --explain",
+    "run auto": "run mean p.csv --column minutes --lower auto --upper auto --epsilon 9 --delta 1e-4 --explain",
     "run by": "run count p.csv --column home --by way --groups car,bus --epsilon 1 --delta 1e-4",
     "run survey": "run s.toml p.csv --explain",
     "randomize": f"randomize p.csv --task count --column home --protocol rr --epsilon 1 --delta 1e-4 --out m.parquet --force {BUDGET}",

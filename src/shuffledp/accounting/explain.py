@@ -21,27 +21,31 @@ _ADDS_UP = (
 _MANY = 1_000_000  # how many people a local protocol may have, to have a number
 
 
-def explain(protocol: ShuffleProtocol | CentralMechanism, shuffles: Sequence[int] = ()) -> str:
+def explain(
+    protocol: ShuffleProtocol | CentralMechanism,
+    shuffles: Sequence[int] = (),
+    promise: Guarantee | None = None,
+) -> str:
     """Return the promise of a protocol or mechanism for somebody who has to decide whether to take part.
 
     Paragraphs: the promise, who must be trusted, what is left without the shuffler, what n and
     delta mean, and what is not protected. Of several `shuffles` with that many people each, the
-    protocol is the one for the smallest.
+    protocol is the one for the smallest. If its answer is one of several releases, `promise` is that of all.
 
     >>> from shuffledp import protocols
     >>> print(explain(protocols.krr.make_local(k=3, epsilon=1.0)).splitlines()[0][:66])
     The promise. Whatever one person's value is, every possible result
     """
-    promise = protocol.guarantee
+    promise = protocol.guarantee if promise is None else promise
     if not isinstance(protocol, ShuffleProtocol):
         return "\n\n".join([_promise(promise), _CURATOR, _say_exact(promise)])
     return "\n\n".join(
         [
             _promise(promise),
             _trust(protocol, apart=len(shuffles) > 1),
-            _without_shuffler(protocol),
-            _numbers(protocol, apart=len(shuffles) > 1),
-            _not_protected(protocol),
+            _without_shuffler(protocol, promise),
+            _numbers(protocol, promise, apart=len(shuffles) > 1),
+            _not_protected(protocol, promise),
         ]
     )
 
@@ -97,13 +101,14 @@ def _trust(protocol: ShuffleProtocol, *, apart: bool) -> str:
     )
 
 
-def _without_shuffler(protocol: ShuffleProtocol) -> str:
+def _without_shuffler(protocol: ShuffleProtocol, promise: Guarantee) -> str:
     if protocol.guarantee.model is Model.LOCAL:
         return "Without a shuffler. The promise is the same: it does not rest on one."
     floor = protocol.local_floor
-    if floor is None:
+    if floor is None or promise != protocol.guarantee:  # what other releases keep is not known here
+        what = "this protocol promises" if floor is None else "these releases together promise"
         return (
-            "Without the shuffler. If it leaks who sent what, this protocol promises nothing: the "
+            f"Without the shuffler. If it leaks who sent what, {what} nothing: the "
             "messages of one person can tell that person's value."
         )
     return (
@@ -112,8 +117,7 @@ def _without_shuffler(protocol: ShuffleProtocol) -> str:
     )
 
 
-def _numbers(protocol: ShuffleProtocol, *, apart: bool) -> str:
-    promise = protocol.guarantee
+def _numbers(protocol: ShuffleProtocol, promise: Guarantee, *, apart: bool) -> str:
     parts = []
     if protocol.users is not None:
         planned = protocol.parameters.get("n", protocol.users)
@@ -142,14 +146,14 @@ def _one_in(delta: float) -> str:
     return f"{int(context.divide(Decimal(1), Decimal(repr(float(delta))))):,}"
 
 
-def _not_protected(protocol: ShuffleProtocol) -> str:
+def _not_protected(protocol: ShuffleProtocol, promise: Guarantee) -> str:
     counts = (
         " How many messages one person sends depends on the value, so the network must not show that "
         "number to anybody."
         if protocol.cost.count_depends_on_value
         else ""
     )
-    return f"What is not protected. {_ADDS_UP}{counts} The proof: {protocol.guarantee.proof}. {_generator(protocol)}"
+    return f"What is not protected. {_ADDS_UP}{counts} The proof: {promise.proof}. {_generator(protocol)}"
 
 
 def _generator(protocol: ShuffleProtocol) -> str:

@@ -351,6 +351,12 @@ class PrivacyOptions(ColumnOptions):
     ] = _Model.SHUFFLE
     protocol: ProtocolOption = None
     max_messages: MaxMessagesOption = None
+    bounds_share: Annotated[
+        float | None,
+        _privacy(
+            help="Share of epsilon and delta to estimate --lower auto and --upper auto with; default: 0.1."
+        ),
+    ] = None
 
 
 class _InferenceModel(StrEnum):

@@ -69,7 +69,7 @@ def read_questions(
     if is_survey(task):
         _refuse({"by": grouping.by, "groups": grouping.groups, **vars(people), **vars(options)})
         own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest", "missing")
-        _refuse({name: getattr(privacy, name) for name in own})
+        _refuse({name: getattr(privacy, name) for name in (*own, "bounds_share")})
         # These have defaults, so only another value tells that they were given.
         other = {"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"}
         _refuse({**other, "population": population})
@@ -77,11 +77,13 @@ def read_questions(
         return sdp.Survey.load(task)
     if privacy.epsilon is None:
         raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
+    declared, auto = sdp.questions.take_auto(vars(options), privacy.bounds_share)
     question = sdp.Question(
         name=privacy.column or task,
         task=task,
         column=privacy.column,
-        options=vars(options),
+        options=declared,
+        auto=auto,
         protocol=privacy.protocol,
         population=population,
         people=people.people,

@@ -100,7 +100,7 @@ def _run(
         # files cannot be put in their places.
         with stages.stage(stages.DISPLAY):
             write_answer(answer, outputs, out=output.out, plot=output.plot)
-        note = {**prepared.note, "n": answer.n}
+        note = {**prepared.note, "protocol": answer.protocol.name, "n": answer.n}
         with charge(spending, answer.guarantee, note, err=output.as_json):
             try:
                 outputs.publish()

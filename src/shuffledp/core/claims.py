@@ -78,6 +78,16 @@ CLAIMS = (
         trust="the machine that has the values",
     ),
     Claim(
+        name="bounds that were estimated",
+        says=rf"(?:a first release that|the release of the bands) spent epsilon = (?:{_AMOUNT})"
+        rf"(?: and delta = (?:{_AMOUNT}))?",
+        fields=(r"run\.bounds\.(epsilon|delta)",),
+        sees="the bounds and which part of the people is beyond them, and nothing of the answer: the line of the "
+        "guarantee is about both",
+        releases="the first of the two releases of an answer",
+        trust="as the line of the guarantee beside it",
+    ),
+    Claim(
         name="the promise in words",
         says=rf"\(e\^epsilon, epsilon = (?:{_AMOUNT})\)(?:, up to an extra probability of delta = (?:{_AMOUNT}))?",
         sees="as the line of the guarantee above it",

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.parts import find_error
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.prepared import Part, Prepared, prepare
-    from shuffledp.questions.question import Question
+    from shuffledp.questions.question import Question, take_auto
     from shuffledp.questions.source import Source
     from shuffledp.questions.survey import Survey
 
@@ -69,6 +69,7 @@ __all__ = [
     "open_data",
     "open_spending",
     "prepare",
+    "take_auto",
     "tell_dropped",
     "tell_weaker",
 ]
@@ -84,7 +85,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "parts": "find_error",
             "plans": "SurveyPlan SurveyRow",
             "prepared": "Part Prepared prepare",
-            "question": "Question",
+            "question": "Question take_auto",
             "source": "Source",
             "survey": "Survey",
         },

@@ -43,6 +43,7 @@ from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
+    from shuffledp.questions.bounds import Bounds
 
 __all__ = [
     "SEEDED",
@@ -145,6 +146,8 @@ class Answer:
     """Whom the rows were about; None: each row was taken to be one person."""
     unit: str = "row"
     """Of what the promise is: "person", with all their rows, or "row"."""
+    bounds: "Bounds | None" = None
+    """The ends of the range, if a first release estimated them; None: they were declared."""
     for_operator: str | None = None
     """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
 
@@ -184,8 +187,9 @@ class Answer:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised; of several shuffles, what the smallest of them promises."""
-        return self.protocol.guarantee
+        """What was promised, estimated bounds included; of several shuffles, what the smallest of them promises."""
+        own = self.protocol.guarantee
+        return own if self.bounds is None else self.bounds.add_up(own)
 
     @property
     def promised(self) -> tuple[str, ...]:
@@ -208,7 +212,8 @@ class Answer:
         about = tell_people(self.n)
         if self.population:
             about = self._tell_population()
-        return (about, *task_named(self.task).tell(self.estimate))
+        bounds = () if self.bounds is None else self.bounds.tell()
+        return (*bounds, about, *task_named(self.task).tell(self.estimate))
 
     @property
     def shares(self) -> tuple[Number, ...]:
@@ -279,7 +284,7 @@ class Answer:
         from shuffledp.accounting.explain import explain
 
         words = [
-            explain(self.protocol, self.shuffles),
+            explain(self.protocol, self.shuffles, self.guarantee),
             UNITS[self.unit],
             *tell_shuffles(self.shuffles, self.guarantee_of_sum),
         ]
@@ -317,6 +322,7 @@ class Answer:
             "seed": self.seed,
             "notes": [*self.notes, *self.remarks],
             **({"population": [row.to_dict() for row in self.shares]} if self.population else {}),
+            **({} if self.bounds is None else {"bounds": self.bounds.to_dict()}),
             **task_named(self.task).details(self.estimate),
             "version": __version__,
         }

@@ -20,7 +20,7 @@ from shuffledp.ledger import DATASET
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.questions.answer import Answer
 from shuffledp.questions.prepared import prepare
-from shuffledp.questions.question import Question
+from shuffledp.questions.question import Question, take_auto
 from shuffledp.questions.survey import Survey
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def ask(
     report: Report | None = None,
     lower: End = None,
     upper: End = None,
+    bounds_share: float | None = None,
     steps: int | None = None,
     categories: Sequence[Any] | str | None = None,
     categories_file: str | Path | None = None,
@@ -133,6 +134,7 @@ def ask(
     report: Report | None = None,
     lower: End = None,
     upper: End = None,
+    bounds_share: float | None = None,
     steps: int | None = None,
     categories: Sequence[Any] | str | None = None,
     categories_file: str | Path | None = None,
@@ -196,7 +198,9 @@ def ask(
         report: Called with the progress.
 
     What the task asks for, from public knowledge (`task.options` lists it):
-        lower, upper: The ends of a number. A bin per integer, for a histogram.
+        lower, upper: The ends of a number. A bin per integer, for a histogram. "auto", where nobody knows them: a first
+            release estimates them, and the answer is about values limited to them.
+        bounds_share: The share of epsilon and delta that this first release may spend; a tenth by default.
         steps: Steps of the grid for real numbers.
         categories, categories_file: The categories of a histogram, or a file with one per line.
         categories_from_data: Take those that occur. Not private.
@@ -250,11 +254,12 @@ def ask(
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
         own |= {"missing": missing, "population": population or None}
         own |= {"person": person, "reduce": reduce, "of": of, "max_rows": max_rows}
-        own |= {"missing_person": missing_person}
+        own |= {"missing_person": missing_person, "bounds_share": bounds_share}
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
         return answer_once(task, data, **common)
+    asked, auto = take_auto(asked, bounds_share)
     question = Question(
         name=task if column is None else column,
         task=task,
@@ -264,6 +269,7 @@ def ask(
         groups=None if groups is None else tuple(groups),
         protocol=protocol,
         population=population,
+        auto=auto,
         people=People.read(
             person, reduce=reduce, of=of, max_rows=max_rows, missing_person=missing_person
         ),
@@ -310,7 +316,8 @@ def answer_once(
     )
     prepared = prepare(survey, columns, engine=engine, rng=rng, report=report, read_early=True)
     answer = prepared.answer(level=level, report=report, spending=spending)
-    with charge(spending, answer.guarantee, {**prepared.note, "n": answer.n}):
+    note = {**prepared.note, "protocol": answer.protocol.name, "n": answer.n}
+    with charge(spending, answer.guarantee, note):
         return answer
 
 

@@ -12,7 +12,7 @@ from shuffledp.core.task import Task, say_of
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.people import People
 from shuffledp.planner.question import find_planned
-from shuffledp.questions.question import Question
+from shuffledp.questions.question import Question, refuse_auto
 from shuffledp.questions.source import Source, read_table
 from shuffledp.questions.survey import Survey
 
@@ -164,6 +164,7 @@ def _read_options(
     options = {key: value for key, value in given.items() if key in known}
     for key, value in options.items():
         try:
+            refuse_auto({key: value})
             task.read_options({key: value})
         except ShuffledpError as error:
             raise source.fail(f"question {name!r}: {error}", *place, key) from error

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.tallies import Form, Reading
     from shuffledp.ledger import Spending
     from shuffledp.questions.answers import SurveyAnswer
+    from shuffledp.questions.bounds import Bounding
     from shuffledp.questions.plans import SurveyPlan
     from shuffledp.questions.reading import Early
 
@@ -160,6 +161,8 @@ class Prepared:
     """What the answer tells that no noise protects."""
     for_operator: str | None = None
     """How many rows there were: exact, and covered by no promise."""
+    bounding: "Bounding | None" = None
+    """What is asked with the bounds that this release finds; None: this is the question itself."""
 
     @property
     def in_force(self) -> ShuffleProtocol | Mechanism:
@@ -182,6 +185,8 @@ class Prepared:
         """What a ledger writes down about it."""
         part = self.parts[0]
         named: dict[str, Any] = {"task": part.question.task, "column": part.column.name}
+        if self.bounding is not None:
+            named |= self.bounding.note
         if not self.survey.alone:
             named = {"task": "survey", "questions": [each.name for each in self.survey.questions]}
         elif part.question.by is not None:
@@ -203,6 +208,8 @@ class Prepared:
 
         A curator answers exactly and adds the noise. What could not be charged is refused before anybody is asked.
         """
+        if self.bounding is not None:
+            return self.bounding.answer(self, level=level, report=report, spending=spending)
         if spending is not None:
             spending.check(self.protocol.guarantee, name_unit(self.survey.people))
         if self.survey.alone:
@@ -458,6 +465,12 @@ def prepare(
     sent: bool = False,
 ) -> Prepared:
     """Count the people and make the protocols of a survey whose columns are open; see `Survey.prepare`."""
+    if survey.questions[0].auto is not None:
+        from shuffledp.questions.bounds import prepare_bounds
+
+        if sent or n is not None:
+            raise UnsupportedError("lower and upper cannot be 'auto' in messages: declare them")
+        return prepare_bounds(survey, columns, engine=engine, rng=rng, report=report)
     first = columns[survey.questions[0].column]
     default = "memory" if first.array is not None else "duckdb"
     chosen = find_engine(default if engine is None else engine)

@@ -6,17 +6,73 @@ from typing import Any
 
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.task import Declared, Task, read_moment
+from shuffledp.core.task import Declared, Task, read_moment, say_of
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.people import People
 from shuffledp.planner.question import find_planned
+from shuffledp.tasks.totals import read_ends
 
-__all__ = ["PRESENT", "Question"]
+__all__ = ["AUTO", "PRESENT", "AutoBounds", "Question", "refuse_auto", "take_auto"]
 
 PRESENT = "counted"
 """What the groups of people who have a value, and of those who have none, are by."""
+
+AUTO = "auto"
+"""What is said in place of an end that nobody knows."""
+_FARTHEST = 2.0**63  # the end of the largest band of magnitudes
+_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoBounds:
+    """Which ends of a range a first release estimates, and which share of the budget it may spend."""
+
+    ends: tuple[str, ...]
+    share: float = _SHARE
+
+    def __post_init__(self) -> None:
+        fraction_of_one("bounds_share", self.share)
+
+
+def take_auto(
+    options: Mapping[str, Any], share: float | None = None
+) -> tuple[dict[str, Any], AutoBounds | None]:
+    """Split options into those that are declared, and the ends that are to be estimated; None: there are none.
+
+    >>> take_auto({"lower": 0, "upper": "auto"})
+    ({'lower': 0}, AutoBounds(ends=('upper',), share=0.1))
+    """
+    ends = tuple(name for name in ("lower", "upper") if _is_auto(options.get(name)))
+    if not ends:
+        if share is not None:
+            raise UnsupportedError(
+                "bounds_share needs lower='auto' or upper='auto': it is what estimating them may spend"
+            )
+        return dict(options), None
+    declared = {name: value for name, value in options.items() if name not in ends}
+    return declared, AutoBounds(ends=ends, share=_SHARE if share is None else share)
+
+
+def refuse_auto(options: Mapping[str, Any]) -> None:
+    """Refuse ends that are to be estimated, where a survey or a form declares them.
+
+    >>> refuse_auto({"lower": 0, "upper": "auto"})
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: upper='auto' is for one question alone, of data that are there (`ask`, `shuffledp run`): declare it here
+    """
+    for name in ("lower", "upper"):
+        if _is_auto(options.get(name)):
+            raise ParameterError(
+                name,
+                AUTO,
+                "is for one question alone, of data that are there (`ask`, `shuffledp run`): declare it here",
+            )
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +104,8 @@ class Question:
     """How people's own devices ask it (`live`): kind, description, unit, ...; files need none of it."""
     population: bool = False
     """Whether the people are a random sample of a population, whose shares are wanted."""
+    auto: AutoBounds | None = None
+    """Which ends of its range are estimated first, if it is asked alone; None: all that it needs are declared."""
 
     people: People | None = None
     """Whom rows are about, and what becomes of somebody's rows; None: each row is taken to be one person."""
@@ -57,7 +115,10 @@ class Question:
     """How many of the last groups are not shown: people without a value are in a group of their own."""
 
     def __post_init__(self) -> None:
+        refuse_auto(self.options)
         self.kind.read_options(self.options)
+        if self.auto is not None:
+            self._check_auto(self.auto)
         if self.on_invalid is not None:
             object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
         if self.weight is not None:
@@ -71,6 +132,26 @@ class Question:
             raise UnsupportedError(
                 "population is for the shares of a count, histogram or bins, and not by group: the spread of other "
                 "answers in a population is not known"
+            )
+
+    def _check_auto(self, auto: AutoBounds) -> None:
+        """Refuse, before anything is spent, what no bounds would make a question."""
+        known = {option.name for option in self.kind.options}
+        if not {"lower", "upper"} <= known or self.kind.bins:
+            raise ParameterError(
+                auto.ends[0], AUTO, f"is not for {say_of(self.task)}: it is for a range of numbers"
+            )
+        far = dict(zip(("lower", "upper"), (-_FARTHEST, _FARTHEST), strict=True))
+        trial = {**self.options, **{name: far[name] for name in auto.ends}}
+        read_ends(self.task, self.kind.read_options(trial))
+        self.kind.declare(trial)
+        if any(read_moment(self.options.get(name)) for name in far):
+            raise ParameterError(auto.ends[0], AUTO, "is for numbers: declare both ends of dates")
+        if self.people is not None:
+            raise ParameterError(
+                auto.ends[0],
+                AUTO,
+                "is not offered with person yet: declare the ends of a person's value, or reduce the rows first",
             )
 
     def _check_groups(self) -> None:

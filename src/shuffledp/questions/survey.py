@@ -113,6 +113,10 @@ class Survey:
         self._check_errors()
         for question in self.questions:
             question.require_declared()
+            if question.auto is not None:
+                raise UnsupportedError(
+                    "a survey declares lower and upper: 'auto' is for one question"
+                )
 
     def _check_local(self) -> None:
         if self.delta:
