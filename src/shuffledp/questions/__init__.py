@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     )
     from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
     from shuffledp.questions.asking import ask, charge, open_spending
+    from shuffledp.questions.bounds import Bounds
     from shuffledp.questions.data import open_data
     from shuffledp.questions.parts import find_error
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.prepared import Part, Prepared, prepare
-    from shuffledp.questions.question import Question, take_auto
+    from shuffledp.questions.question import AutoBounds, Question, take_auto
     from shuffledp.questions.source import Source
     from shuffledp.questions.survey import Survey
 
@@ -53,6 +54,8 @@ __all__ = [
     "SEEDED",
     "TRUST",
     "Answer",
+    "AutoBounds",
+    "Bounds",
     "Part",
     "Prepared",
     "Question",
@@ -81,11 +84,12 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "answer": "SEEDED TRUST Answer describe_invalid tell_dropped tell_weaker",
             "answers": "QuestionAnswer SurveyAnswer",
             "asking": "ask charge open_spending",
+            "bounds": "Bounds",
             "data": "open_data",
             "parts": "find_error",
             "plans": "SurveyPlan SurveyRow",
             "prepared": "Part Prepared prepare",
-            "question": "Question take_auto",
+            "question": "AutoBounds Question take_auto",
             "source": "Source",
             "survey": "Survey",
         },
