@@ -589,8 +589,9 @@ def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimat
 
     >>> from shuffledp import Integers
     >>> from shuffledp.core.estimate import NormalError
+    >>> from shuffledp.tasks import Histogram
     >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
-    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), labels=("15889", "15890"))
+    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), limits=(0, 7), labels=("15889", "15890"))
     >>> date_labels(counted, days, "days").labels
     ('2013-07-03', '2013-07-04')
     """
