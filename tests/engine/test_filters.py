@@ -291,13 +291,16 @@ class TestAnswers:
         paid = {"ledger": tmp_path / "l.json", "budget": budget}
         table = pd.DataFrame(FLIGHTS)
         column = take_column(table, "delay", where="distance > 1000")
-        for data, own in ((table, {"where": "distance > 1000"}), (column, {})):
-            with pytest.raises(sdp.UnsupportedError, match="where_public"):
-                sdp.ask(data, "mean", **ASKED | ({} if own else {"column": None}), **own, **paid)
-        sdp.ask(table, "mean", where="distance > 1000", where_public=True, **ASKED, **paid)
-        (entry,) = sdp.ledger.Ledger(tmp_path / "l.json").entries()
-        assert entry.note["where"] == "distance > 1000"
-        assert entry.note["where_public"] is True
+        with pytest.raises(sdp.UnsupportedError, match="where_public"):
+            sdp.ask(column, "mean", **ASKED | {"column": None}, **paid)
+        counts = []
+        for public in (True, False):
+            asked = {"where": "distance > 1000", "where_public": public, **ASKED, "epsilon": 4}
+            counts.append(sdp.ask(table, "mean", **asked, **paid).n)
+        assert counts == [2000, 4000], "unless the filter is public, everybody stays"
+        entries = list(sdp.ledger.Ledger(tmp_path / "l.json").entries())
+        assert [entry.note["where"] for entry in entries] == ["distance > 1000"] * 2
+        assert [entry.note["where_public"] for entry in entries] == [True, False]
 
     def test_an_open_column_has_its_own(self):
         column = take_column(pd.DataFrame(FLIGHTS), "delay", where="distance > 1000")

@@ -340,7 +340,7 @@ def choose_reduction(
     >>> asked = check_question(model="none", coin="private", method=None, epsilon=None, delta=None, honest=1.0)
     >>> maps = list_reductions([0.01, 0.99])
     >>> choose_reduction(maps, n=1000, alpha=0.3, ballot=plan_vote(1 / 3), asked=asked).cells
-    16
+    100
     """
     able = [each for each in maps if each.kept * Fraction(alpha) <= 1 - Fraction(1, each.cells)]
     if len(able) <= 1:

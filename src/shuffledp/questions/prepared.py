@@ -26,7 +26,6 @@ from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.files import find_engine, headcount, read_codes, run_file
 from shuffledp.engine.filters import Filter
-from shuffledp.engine.formats import Format
 from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SecureWords, SeededWords
@@ -508,10 +507,6 @@ def _prepare_one(
         (fitted,) = survey.fit(declared, columns, planned)
     else:
         grouping = columns[question.by]
-        if any(file.format is Format.LINES for file in column.files):
-            raise DataError(
-                f"{column.files[0].path} is read as one value per line, without groups: name the column"
-            )
         survey.find_groups(question, {}, grouping)
         from shuffledp.engine.pairs import pair_people
 

@@ -19,6 +19,7 @@ from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.filters import Filter
+from shuffledp.engine.formats import Format
 from shuffledp.engine.people import People
 from shuffledp.engine.stages import OPENING, stage
 from shuffledp.engine.values import read_missing
@@ -390,7 +391,8 @@ class Survey:
         also = [
             name
             for each in self.questions
-            for name in (each.by, None if each.people is None else each.people.order)
+            if each.people is not None
+            for name in (each.by, each.people.order)
             if name is not None
         ]
         for question in self.questions:
@@ -399,6 +401,8 @@ class Survey:
                 if name not in columns:
                     with self.locate(question), stage(OPENING):
                         columns[name] = open_data(data, name, where, self.people, also)
+                if question.by is not None:
+                    _refuse_lines(columns[name])
         return columns
 
     def prepare(
@@ -448,3 +452,11 @@ def use_grid(task: Task) -> Task:
         return task
     grid = Reals(lower=domain.lower, upper=domain.upper, steps=domain.size - 1)
     return type(task)(domain=grid)
+
+
+def _refuse_lines(column: Column) -> None:
+    """Refuse groups in a text file that is read as one value per line."""
+    if any(file.format is Format.LINES for file in column.files):
+        raise DataError(
+            f"{column.files[0].path} is read as one value per line, without groups: name the column"
+        )

@@ -40,7 +40,7 @@ def mirror_catalogue():
     return json.dumps({"about": about, **table})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     need(BROWSER, "chromium")
     try:

@@ -17,11 +17,16 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
+/** A heading that says nothing is no heading. @param {string} tag @param {string | Node} cell @param {Record<string, string>} kind */
+function makeCell(tag, cell, kind) {
+  return tag === "th" && cell !== "" ? make("th", { scope: "col", ...kind }, cell) : make("td", kind, cell);
+}
+
 /** @param {string[]} head @param {(string | Node)[][]} rows @param {number[]} numbers columns that are numbers */
 export function makeTable(head, rows, numbers = []) {
   const kind = (/** @type {number} */ place) => (numbers.includes(place) ? { class: "number" } : {});
   const cells = (/** @type {string} */ tag, /** @type {(string | Node)[]} */ row) =>
-    make("tr", {}, ...row.map((cell, place) => make(tag, tag === "th" ? { scope: "col", ...kind(place) } : kind(place), cell)));
+    make("tr", {}, ...row.map((cell, place) => makeCell(tag, cell, kind(place))));
   const top = head.some(Boolean) ? [make("thead", {}, cells("th", head))] : [];
   const table = make("table", {}, ...top, make("tbody", {}, ...rows.map((row) => cells("td", row))));
   return make("div", { class: "table", tabindex: 0, role: "region", "aria-label": head.filter(Boolean).join(", ") }, table);
