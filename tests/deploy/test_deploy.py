@@ -140,6 +140,41 @@ def test_nginx_passes_on_what_it_should_and_remembers_nothing(tmp_path):
     server.server_close()
 
 
+def test_the_caddyfile_of_the_guide_passes_on_what_it_should(tmp_path):
+    program = shutil.which("caddy")
+    need(program, "caddy (apt-get install caddy)")
+    guide = (ROOT / "docs/howto/run-a-collection.md").read_text()
+    text = re.search(r"`Caddyfile`:\n\n```text\n(.*?)```", guide, re.DOTALL)[1]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Backend)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    ports = {name: find_port() for name in ("shuffler", "results")}
+    for name, port in ports.items():
+        text = text.replace(f"{name}.example", f"http://127.0.0.1:{port}")
+    text = re.sub(r"127\.0\.0\.1:800[01]", f"127.0.0.1:{server.server_port}", text)
+    (tmp_path / "Caddyfile").write_text(text.replace("{\n", "{\n    admin off\n", 1))
+    command = [program, "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        for port in ports.values():
+            transport = httpx.HTTPTransport(retries=8)
+            with httpx.Client(transport=transport, base_url=f"http://127.0.0.1:{port}") as client:
+                seen = client.get("/windows", headers={"X-Forwarded-For": "192.0.2.7"}).json()
+                assert "X-Forwarded-For" not in seen
+                assert client.get("/batches/0").content == BATCH
+                sent = client.post("/reports", content=b"x" * 20_000)
+                assert sent.json() == {"bytes": 20_000}
+        shuffler = f"http://127.0.0.1:{ports['shuffler']}/reports"
+        assert httpx.post(shuffler, content=b"x" * 70_000).status_code >= 400
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        server.shutdown()
+        server.server_close()
+    assert "127.0.0.1" not in (tmp_path / "log").read_text().partition("serving")[2]
+
+
 def watch_a_slow_reader(client, named, tmp_path):
     """A batch that is read slowly is not put on the disk meanwhile."""
     request = client.build_request("GET", "/batches/0", extensions=named)

@@ -138,6 +138,7 @@ test("what a collection says about itself", async () => {
   assert.equal((await readChanged(put("tokens", true))).reportSize, collection.reportSize + 32);
   assert.equal(collection.development, true);
   assert.equal((await readChanged(put("shuffler.url", "https://a.example"))).development, false);
+  assert.equal((await readChanged(put("shuffler.url", "https://a.example/one-operator"))).development, true);
   assert.deepEqual([999.9, 1000, 1099.9, 1100, 1199.9, 1200].map((now) => collection.windowAt(now)), [null, 0, 0, 1, 1, null]);
   const ends = collection.questions.map(findEnds);
   assert.deepEqual(ends.map((each) => each && [each.lower, each.upper, each.whole]), [

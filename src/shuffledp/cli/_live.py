@@ -13,9 +13,11 @@ __all__ = [
     "InstanceOption",
     "MetricsOption",
     "PortOption",
+    "TlsOption",
     "WorkersOption",
     "describe_collection",
     "open_home",
+    "read_certificate",
     "read_pairs",
 ]
 
@@ -23,6 +25,12 @@ FolderArgument = Annotated[Path, typer.Argument(help="The folder that `collectio
 PortOption = Annotated[int | None, typer.Option(help="The port to listen on.")]
 WorkersOption = Annotated[
     int | None, typer.Option(help="Processes for decryption; default: one per core.")
+]
+TlsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="CERT,KEY: files of a certificate and its key, to speak TLS without a proxy."
+    ),
 ]
 InstanceOption = Annotated[
     str | None,
@@ -42,6 +50,11 @@ def open_home(folder: Path, instance: str | None = None) -> sdp.live.serve.Home:
     home = sdp.live.serve.Home(folder, instance or "")
     home.collection()
     return home
+
+
+def read_certificate(tls: str | None) -> sdp.live.serve.Certificate | None:
+    """What `--tls CERT,KEY` names."""
+    return None if tls is None else sdp.live.serve.Certificate.read(tls)
 
 
 def describe_collection(collection: sdp.live.wire.Collection) -> str:

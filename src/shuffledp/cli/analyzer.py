@@ -5,7 +5,15 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import FolderArgument, MetricsOption, PortOption, WorkersOption, open_home
+from shuffledp.cli._live import (
+    FolderArgument,
+    MetricsOption,
+    PortOption,
+    TlsOption,
+    WorkersOption,
+    open_home,
+    read_certificate,
+)
 from shuffledp.cli._terminal import explain_errors, tell
 
 __all__ = ["analyzer"]
@@ -15,6 +23,7 @@ def analyzer(
     folder: FolderArgument,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: PortOption = 8001,
+    tls: TlsOption = None,
     workers: WorkersOption = None,
     metrics: MetricsOption = None,
     every: Annotated[float, typer.Option(help="Seconds between requests to the shuffler.")] = 2.0,
@@ -32,6 +41,7 @@ def analyzer(
             port=port or 8001,
             workers=workers,
             metrics=metrics,
+            certificate=read_certificate(tls),
             every=every,
             ready=lambda: tell(said),
         )

@@ -31,6 +31,11 @@ task = "count"
 text = "Do you work at home sometimes?"
 """
 
+_OWN = """\
+Certificate:     {file} signs itself, so browsers warn. Tell people its SHA-256 fingerprint, to compare
+                 it before they go on:
+                 {print}"""
+
 
 def serve(
     folder: Annotated[
@@ -42,11 +47,25 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="The port of the operator's desk; default: a free one.")
     ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="The address or name of this machine by which people reach it; others than loopback need --tls."
+        ),
+    ] = "127.0.0.1",
+    tls: Annotated[
+        str | None,
+        typer.Option(
+            help="For https: CERT,KEY, files of a certificate and its key, or self, to make and keep one."
+        ),
+    ] = None,
     workers: WorkersOption = None,
 ) -> None:
-    """Run surveys on this machine, with a desk to make, watch and close them: for a first look and for tests.
+    """Run surveys on this machine, with a desk to make, watch and close them.
 
-    All surveys of the folder come back when it is served again. If there is none yet, a demonstration is shown.
+    All surveys of the folder come back when it is served again. If there is none yet, a demonstration is shown. The
+    desk is for this machine alone; with `--host` and `--tls` people reach surveys from others, and are told that one
+    operator plays all roles.
 
     $ shuffledp serve survey
     """
@@ -56,21 +75,30 @@ def serve(
         with ExitStack() as stack:
             one = folder is not None and (folder / "collection.json").exists()
             root = _find_root(None if one else folder)
-            desk = sdp.live.serve.Desk(root, workers=workers)
+            place = _find_place(host, tls)
+            desk = sdp.live.serve.Desk(root, workers=workers, place=place)
             stack.callback(desk.stop)
             back = desk.adopt_all()
             home = open_home(folder) if one and folder is not None else None
             if home is None and not back and not desk.status()["collections"]:
-                place = stack.enter_context(TemporaryDirectory(prefix="shuffledp-"))
-                home = _make_demonstration(Path(place))
+                spare = stack.enter_context(TemporaryDirectory(prefix="shuffledp-"))
+                home = _make_demonstration(Path(spare), place)
             if home is not None:
                 desk.adopt(home)
                 _explain(desk, home)
+            if place.certificate is not None and place.certificate.own:
+                tell(_OWN.format(print=place.certificate.fingerprint, file=place.certificate.chain))
             tell(f"Surveys are in:  {root}" + (f" ({len(back)} came back)" if back else ""))
             sdp.live.serve.run_desk(
                 desk, port, say=lambda link: tell(f"Your desk:      {link}\nEnd with Ctrl-C.")
             )
         tell("Ended.")
+
+
+def _find_place(host: str, tls: str | None) -> sdp.live.serve.Place:
+    folder = sdp.live.pages.find_data_folder() / "tls"
+    found = sdp.live.serve.choose_certificate(host, tls, folder)
+    return sdp.live.serve.Place(host=host, certificate=found)
 
 
 def _find_root(folder: Path | None) -> Path:
@@ -90,7 +118,8 @@ def _explain(desk: sdp.live.serve.Desk, home: sdp.live.serve.Home) -> None:
     )
     tell(describe_collection(collection))
     tell(f"\nAnswer it:      {collection.page}")
-    tell(f"or by:          shuffledp report '{collection.link}' {answers}")
+    if status["fingerprint"] is None:  # programs refuse certificates that sign themselves
+        tell(f"or by:          shuffledp report '{collection.link}' {answers}")
     tell(f"See results:    {status['results_page']}")
     tell(f"Close it:       shuffledp collection close {home.path}")
 
@@ -103,17 +132,17 @@ def _make_example(question: sdp.live.wire.Question) -> str:
     return shlex.quote(f"{label}: {number}") if label else number
 
 
-def _make_demonstration(place: Path) -> sdp.live.serve.Home:
-    survey = place / "survey.toml"
+def _make_demonstration(folder: Path, place: sdp.live.serve.Place) -> sdp.live.serve.Home:
+    survey = folder / "survey.toml"
     survey.write_text(_DEMONSTRATION)
     found = sdp.live.read_survey(survey)
     settings = replace(
         found.settings,
         title="A demonstration survey",
-        url=f"http://127.0.0.1:{sdp.live.serve.find_port()}",
+        url=place.locate_shuffler(place.find_port()),
         people=2000,
     )
     design = replace(found, settings=settings).choose_protocols()
-    home = sdp.live.serve.Home(place / "survey")
+    home = sdp.live.serve.Home(folder / "survey")
     home.create(*sdp.live.make_collection(design, settings))
     return home

@@ -10,8 +10,10 @@ from shuffledp.cli._live import (
     InstanceOption,
     MetricsOption,
     PortOption,
+    TlsOption,
     WorkersOption,
     open_home,
+    read_certificate,
 )
 from shuffledp.cli._terminal import explain_errors, tell
 
@@ -22,6 +24,7 @@ def shuffler(
     folder: FolderArgument,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: PortOption = 8000,
+    tls: TlsOption = None,
     workers: WorkersOption = None,
     metrics: MetricsOption = None,
     instance: InstanceOption = None,
@@ -43,6 +46,7 @@ def shuffler(
             port=port or 8000,
             workers=workers,
             metrics=metrics,
+            certificate=read_certificate(tls),
             results=results,
             ready=lambda: tell(said),
         )

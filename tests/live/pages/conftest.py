@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -53,14 +54,11 @@ def browser():
         started.close()
 
 
-@pytest.fixture(scope="session")
-def demonstration(tmp_path_factory):
-    """`shuffledp serve` in a data folder of its own, and the addresses that it prints."""
-    data = tmp_path_factory.mktemp("data")
-    (data / "shuffledp" / "languages").mkdir(parents=True)
-    (data / "shuffledp" / "languages" / "ar.json").write_text(mirror_catalogue())
+@contextmanager
+def serve(data, *options):
+    """`shuffledp serve` in a data folder, and the addresses that it prints."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "shuffledp", "serve", "--workers", "1"],
+        [sys.executable, "-m", "shuffledp", "serve", "--workers", "1", *options],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "XDG_DATA_HOME": str(data)},
@@ -71,7 +69,18 @@ def demonstration(tmp_path_factory):
         assert line, printed
         printed += line
     names = {"page": "Answer it", "results": "See results", "desk": "Your desk"}
-    yield {key: re.search(rf"{name}:\s+(\S+)", printed)[1] for key, name in names.items()}
+    found = {key: re.search(rf"{name}:\s+(\S+)", printed)[1] for key, name in names.items()}
+    yield {**found, "printed": printed}
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) in (0, 143)
     process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def demonstration(tmp_path_factory):
+    """`shuffledp serve`, with a language from right to left."""
+    data = tmp_path_factory.mktemp("data")
+    (data / "shuffledp" / "languages").mkdir(parents=True)
+    (data / "shuffledp" / "languages" / "ar.json").write_text(mirror_catalogue())
+    with serve(data) as found:
+        yield found

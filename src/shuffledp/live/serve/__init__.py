@@ -9,19 +9,23 @@ from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.http import require_serve
 from shuffledp.live.serve.operator import Desk, Planner, run_desk
 from shuffledp.live.serve.privacy import write_privacy
-from shuffledp.live.serve.processes import Role, find_port, play_roles
+from shuffledp.live.serve.processes import Place, Role, find_port, play_roles
 from shuffledp.live.serve.rehearse import Rehearsal, rehearse
 from shuffledp.live.serve.shuffler import run_shuffler
 from shuffledp.live.serve.simulate import Sent, read_places, send_people, try_survey
+from shuffledp.live.serve.tls import Certificate, choose_certificate
 
 __all__ = [
+    "Certificate",
     "Desk",
     "Home",
     "Operator",
+    "Place",
     "Planner",
     "Rehearsal",
     "Role",
     "Sent",
+    "choose_certificate",
     "fetch_document",
     "find_port",
     "play_roles",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from shuffledp.live.analyzer import Analyzer
     from shuffledp.live.serve.folders import Home
+    from shuffledp.live.serve.tls import Certificate
     from shuffledp.live.wire.document import Collection
 
 __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
@@ -117,9 +118,10 @@ def run_analyzer(
     workers: int | None = None,
     every: float = 2.0,
     metrics: str | None = None,
+    certificate: Certificate | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Work and serve until a signal comes; `ready` is called once it listens.
+    """Work and serve until a signal comes, with TLS if there is a certificate; `ready` is called once it listens.
 
     `metrics` is the address at which a monitoring system may ask, with the token in `analyzer/metrics-token`.
     """
@@ -127,7 +129,7 @@ def run_analyzer(
     with hold(home.analyzer, "analyzer"), bind(host, port) as place, ExitStack() as more:
         asked = None if metrics is None else more.enter_context(bind_place(metrics))
         ready()
-        _run(home, analyzer, place, asked, every)
+        _run(home, analyzer, place, asked, every, certificate)
 
 
 class Contact:
@@ -170,6 +172,7 @@ def _run(
     place: socket.socket,
     asked: socket.socket | None,
     every: float,
+    certificate: Certificate | None,
 ) -> None:
     ending = threading.Event()
     waiting: dict[int, str] = {}
@@ -184,7 +187,7 @@ def _run(
         while not ending.is_set():
             before = health.failures.total()
             try:
-                with connect(analyzer.collection.url) as client:
+                with connect(analyzer.collection.url, certificate) as client:
                     found = work_once(analyzer, analyzer.sign, client, notice)
             except Exception as error:  # a full disk, a damaged store: say so, and try again
                 notice(error)
@@ -210,7 +213,7 @@ def _run(
 
             token = keep_token(home.analyzer / "metrics-token", journal)
             apps.append((make_metrics_app(token, write), asked))
-        run_loop(listen(*apps))
+        run_loop(listen(*apps, guarded={place: certificate} if certificate else None))
     finally:
         journal.note("stop")
         ending.set()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import DataError, WireError
 from shuffledp.live.device import Device, Sending, read_reply
+from shuffledp.live.serve.tls import trust
 from shuffledp.live.wire.batch import sign_fetch
 from shuffledp.live.wire.document import Collection, read_url
 from shuffledp.live.wire.report import MEDIA_TYPE
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import httpx
 
     from shuffledp.live.serve.folders import Home
+    from shuffledp.live.serve.tls import Certificate
 
 __all__ = ["Operator", "ask", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
 
@@ -50,12 +52,16 @@ def read_link(link: str) -> tuple[str, bytes]:
     return url, expected
 
 
-def connect(base: str) -> httpx.Client:
-    """A client that follows no redirects, ignores the environment, and wants nothing compressed."""
+def connect(base: str, certificate: Certificate | None = None) -> httpx.Client:
+    """A client that follows no redirects, ignores the environment, and wants nothing compressed.
+
+    It trusts the certificate, if there is one, for the host that it names.
+    """
     import httpx
 
     return httpx.Client(
         base_url=base,
+        verify=True if certificate is None else trust(certificate),
         timeout=_PATIENCE,
         follow_redirects=False,
         trust_env=False,

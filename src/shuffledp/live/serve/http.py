@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 from shuffledp.core.errors import DataError, UnsupportedError, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from shuffledp.live.serve.tls import Certificate
 
 __all__ = ["CORS", "bind", "host_of", "listen", "problem", "read_body", "require_serve", "run_loop"]
 
@@ -107,8 +109,14 @@ def bind(host: str, port: int) -> socket.socket:
         raise DataError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from None
 
 
-async def listen(*servers: tuple[Starlette, socket.socket | Path]) -> None:
-    """Serve several applications, each on a socket or on the path of one, in this loop until SIGINT or SIGTERM."""
+async def listen(
+    *servers: tuple[Starlette, socket.socket | Path],
+    guarded: Mapping[socket.socket, Certificate] | None = None,
+) -> None:
+    """Serve several applications, each on a socket or on the path of one, in this loop until SIGINT or SIGTERM.
+
+    Sockets in `guarded` speak TLS, with their certificates.
+    """
     import uvicorn
 
     from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
@@ -123,6 +131,10 @@ async def listen(*servers: tuple[Starlette, socket.socket | Path]) -> None:
 
             return nullcontext()
 
+    def find(place: socket.socket | Path) -> tuple[str | None, str | None]:
+        found = None if isinstance(place, Path) else (guarded or {}).get(place)
+        return (None, None) if found is None else (str(found.chain), str(found.key))
+
     running = [
         Quiet(
             uvicorn.Config(
@@ -136,6 +148,8 @@ async def listen(*servers: tuple[Starlette, socket.socket | Path]) -> None:
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,
                 uds=str(place) if isinstance(place, Path) else None,
+                ssl_certfile=find(place)[0],
+                ssl_keyfile=find(place)[1],
             )
         )
         for app, place in servers

@@ -41,8 +41,9 @@ from shuffledp.live.serve.client import Operator, connect
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.http import bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
-from shuffledp.live.serve.processes import Role, check_port, find_port, start_roles, stop_roles
+from shuffledp.live.serve.processes import Place, Role, start_roles, stop_roles
 from shuffledp.live.serve.simulate import make_decreasing_law
+from shuffledp.live.serve.tls import LOOPBACK
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import measure_sight
 from shuffledp.protocols.one_question import foresee_variance
@@ -261,9 +262,11 @@ class Desk(Planner):
         root: Path,
         *,
         workers: int | None = None,
+        place: Place | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._root = root
+        self.place = place or Place()
         self._clock = clock
         self._drafts: dict[str, _Draft] = {}
         self._workers = workers
@@ -294,8 +297,9 @@ class Desk(Planner):
             raise UnsupportedError(
                 f"{home.path} is for two operators, each on a machine of its own"
             )
-        check_port(int(collection.url.rpartition(":")[2]))
-        roles = start_roles(home, find_port(), workers=self._workers)
+        place = self.place if collection.url.startswith("https://") else Place()
+        place.check(collection)
+        roles = start_roles(home, place.find_port(), workers=self._workers, place=place)
         with self._lock:
             self._running[collection.id.hex()] = (home, roles)
         return collection.id.hex()
@@ -310,7 +314,8 @@ class Desk(Planner):
     def preview(self, content: dict[str, Any]) -> dict[str, Any]:
         """Show what a survey would give, and draft its document: `start` starts that one, byte for byte."""
         design, survey = self._plan(content)
-        settings = replace(survey.settings, url=f"http://127.0.0.1:{find_port()}")
+        url = self.place.locate_shuffler(self.place.find_port())
+        settings = replace(survey.settings, url=url)
         draft = _Draft(*make_collection(design, settings), made=self._clock())
         with self._lock:
             self._drafts[draft.collection.id.hex()] = draft
@@ -398,7 +403,8 @@ class Desk(Planner):
     def _describe(self, home: Home, roles: list[Role]) -> dict[str, Any]:
         collection, now = home.collection(), time.time()
         shuffler = Operator(home).status()
-        with connect(roles[1].url) as client:
+        certificate = roles[1].certificate
+        with connect(roles[1].url, certificate) as client:
             analyzer = client.get("/status").json()
             shown = client.get("/results.json").json()
         windows = collection.windows
@@ -409,6 +415,7 @@ class Desk(Planner):
             "page": collection.page,
             "link": collection.link,
             "results_page": roles[1].url,
+            "fingerprint": certificate.fingerprint if certificate and certificate.own else None,
             "folder": str(home.path),
             "min_batch": collection.pledge.min_batch,
             "accepted": shuffler["accepted"],
@@ -452,7 +459,7 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
         return guard
 
     async def page(request: Request) -> Response:
-        if host_of(request) not in _LOCAL:
+        if host_of(request) not in LOOPBACK:
             return problem(403, "foreign_host", "this page is for this machine alone")
         return show_asset(request, "/assets/operator.html")
 
@@ -481,7 +488,7 @@ def _make_routes(desk: Desk, guard: Callable[[_Work], Callable[[Request], Any]])
 
     async def show_draft(request: Request) -> Response:
         raw = desk.document(request.path_params["id"])
-        if raw is None or host_of(request) not in _LOCAL:
+        if raw is None or host_of(request) not in LOOPBACK:
             return problem(404, "unknown", "this preview is gone: make it anew")
         return Response(raw, media_type="application/json", headers=_FRESHLY)
 
@@ -502,7 +509,6 @@ def _make_routes(desk: Desk, guard: Callable[[_Work], Callable[[Request], Any]])
     ]
 
 
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 _FRESHLY = {"Cache-Control": "no-store"}
 _KEY = re.compile("[0-9a-f]{16}")
 
@@ -512,10 +518,10 @@ def _age(path: Path) -> tuple[float, str]:
 
 
 def _refuse(request: Request, token: str) -> Response | None:
-    if host_of(request) not in _LOCAL:
+    if host_of(request) not in LOOPBACK:
         return problem(403, "foreign_host", "this page is for this machine alone")
     origin = request.headers.get("origin")
-    if origin is not None and host_of(origin) not in _LOCAL:
+    if origin is not None and host_of(origin) not in LOOPBACK:
         return problem(403, "foreign_host", "another site may not ask")
     given = request.headers.get("authorization", "")
     if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):

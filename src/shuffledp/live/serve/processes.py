@@ -3,58 +3,95 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.live.serve.client import connect
+from shuffledp.live.serve.http import bind
+from shuffledp.live.wire.document import ONE_OPERATOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shuffledp.live.serve.folders import Home
+    from shuffledp.live.serve.tls import Certificate
+    from shuffledp.live.wire.document import Collection
 
-__all__ = ["Role", "check_port", "find_port", "play_roles", "start", "start_roles", "stop_roles"]
+__all__ = ["Place", "Role", "find_port", "play_roles", "start", "start_roles", "stop_roles"]
 
 _PATIENCE = 240.0
 
 
-def find_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where roles listen: on this machine alone, or at an address with a certificate."""
 
+    host: str = "127.0.0.1"
+    certificate: Certificate | None = None
 
-def check_port(port: int) -> None:
-    """Refuse a port that something else listens on: the address of a collection never changes."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
+    def find_port(self) -> int:
+        """A port that is free now."""
+        with bind(self.host, 0) as probe:
+            return int(probe.getsockname()[1])
+
+    def locate(self, port: int) -> str:
+        """The address of a port.
+
+        >>> Place().locate(8000)
+        'http://127.0.0.1:8000'
+        """
+        named = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.certificate else ''}://{named}:{port}"
+
+    def locate_shuffler(self, port: int) -> str:
+        """The address of a shuffler whose operator also runs the analyzer."""
+        return self.locate(port) + (ONE_OPERATOR if self.certificate else "")
+
+    def check(self, collection: Collection) -> None:
+        """Refuse a collection of another place, or whose port is taken: its address never changes."""
+        port = urlsplit(collection.url).port
+        if port is None or collection.url != self.locate_shuffler(port):
             raise UnsupportedError(
-                f"port {port}, where people find this survey, cannot be used now: {error.strerror}"
+                f"people find this survey at {collection.url}: serve it with the --host and --tls that it was made with"
+            )
+        try:
+            bind(self.host, port).close()
+        except DataError as error:
+            raise UnsupportedError(
+                f"port {port}, where people find this survey, cannot be used now: {error}"
             ) from None
+
+
+_HERE = Place()
+
+
+def find_port() -> int:
+    """A port of this machine that is free now."""
+    return _HERE.find_port()
 
 
 class Role:
     """A process that serves one role."""
 
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], url: str, certificate: Certificate | None = None
+    ) -> None:
         self.process = process
         self.url = url
+        self.certificate = certificate
 
     def wait_until_ready(self) -> None:
         """Wait until it answers."""
         import httpx
 
         end = time.monotonic() + _PATIENCE
-        with connect(self.url) as client:
+        with connect(self.url, self.certificate) as client:
             while time.monotonic() < end:
                 if self.process.poll() is not None:
                     raise UnsupportedError(
@@ -77,25 +114,40 @@ class Role:
                 self.process.wait()
 
 
-def start(role: str, home: Home, port: int, *more: str, workers: int | None = None) -> Role:
+def start(
+    role: str,
+    home: Home,
+    port: int,
+    *more: str,
+    workers: int | None = None,
+    place: Place = _HERE,
+) -> Role:
     """Start `shuffledp shuffler` or `shuffledp analyzer` for a folder."""
     command = [sys.executable, "-m", "shuffledp", role, str(home.path), "--port", str(port), *more]
+    if place.certificate is not None:
+        command += ["--host", place.host, "--tls", str(place.certificate)]
     if workers is not None:
         command += ["--workers", str(workers)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
-    return Role(process, f"http://127.0.0.1:{port}")
+    return Role(process, place.locate(port), place.certificate)
 
 
 def start_roles(
-    home: Home, analyzer_port: int, *options: str, workers: int | None = None
+    home: Home,
+    analyzer_port: int,
+    *options: str,
+    workers: int | None = None,
+    place: Place = _HERE,
 ) -> list[Role]:
     """The shuffler, and the analyzer with these options, ready; if one of them is not, both end."""
-    port = int(home.collection().url.rpartition(":")[2])
-    results = f"http://127.0.0.1:{analyzer_port}"
-    roles = [start("shuffler", home, port, "--results", results, workers=workers)]
+    port = urlsplit(home.collection().url).port
+    assert port is not None  # whoever plays all roles chose one
+    results = place.locate(analyzer_port)
+    roles = [start("shuffler", home, port, "--results", results, workers=workers, place=place)]
     try:
-        roles.append(start("analyzer", home, analyzer_port, *options, workers=workers))
+        more = start("analyzer", home, analyzer_port, *options, workers=workers, place=place)
+        roles.append(more)
         for role in roles:
             role.wait_until_ready()
     except BaseException:

@@ -35,7 +35,7 @@ from shuffledp.live.serve.pool import ReportPool
 from shuffledp.live.serve.privacy import write_privacy
 from shuffledp.live.store import AwayError, DamageError
 from shuffledp.live.wire.batch import verify_fetch
-from shuffledp.live.wire.document import read_url
+from shuffledp.live.wire.document import ONE_OPERATOR, read_url
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.live.serve.folders import Home
+    from shuffledp.live.serve.tls import Certificate
     from shuffledp.live.shuffler import Shuffler
     from shuffledp.live.store import Store
 
@@ -147,23 +148,24 @@ class ShufflerServer:
     def public(self) -> Starlette:
         """What devices and the analyzer see."""
         from starlette.applications import Starlette
-        from starlette.routing import Route
+        from starlette.routing import Mount, Route
 
+        routes = [
+            Route("/collections", self._list),
+            Route("/collections/{id}", self._document),
+            Route("/c/{id}", self._page),
+            Route("/c/{id}/privacy", self._privacy),
+            *asset_routes(),
+            Route("/reports", self._receive, methods=["POST"]),
+            Route("/reports", self._preflight, methods=["OPTIONS"]),
+            Route("/windows", self._windows),
+            Route("/batches/{window}/manifest", self._guard(self._manifest)),
+            Route("/batches/{window}", self._guard(self._batch)),
+            Route("/batches/{window}/receipt", self._guard(self._receipt), methods=["POST"]),
+            Route("/healthz", self._health),
+        ]
         return Starlette(
-            routes=[
-                Route("/collections", self._list),
-                Route("/collections/{id}", self._document),
-                Route("/c/{id}", self._page),
-                Route("/c/{id}/privacy", self._privacy),
-                *asset_routes(),
-                Route("/reports", self._receive, methods=["POST"]),
-                Route("/reports", self._preflight, methods=["OPTIONS"]),
-                Route("/windows", self._windows),
-                Route("/batches/{window}/manifest", self._guard(self._manifest)),
-                Route("/batches/{window}", self._guard(self._batch)),
-                Route("/batches/{window}/receipt", self._guard(self._receipt), methods=["POST"]),
-                Route("/healthz", self._health),
-            ],
+            routes=[*routes, Mount(ONE_OPERATOR, routes=routes)],
             exception_handlers={WireError: self._explain, Exception: self._hide},
             lifespan=self._lifespan,
         )
@@ -505,12 +507,14 @@ def run_shuffler(
     workers: int | None = None,
     metrics: str | None = None,
     results: str | None = None,
+    certificate: Certificate | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until a signal comes; then answer what was taken, and end. `ready` is called once it listens.
 
     `metrics` is the address at which a monitoring system may ask, with the token in `shuffler/metrics-token`.
-    `results` is the address of the analyzer's page, whose results people see once they are published.
+    `results` is the address of the analyzer's page, whose results people see once they are published. With a
+    certificate everybody but the operator, on the socket, and monitoring is spoken to by TLS.
     """
     where = None if results is None else read_url(results.rstrip("/"))
     journal = Journal("shuffler")
@@ -540,7 +544,7 @@ def run_shuffler(
             if asked is not None:
                 reader = keep_token(home.shuffler / "metrics-token", journal)
                 apps.append((make_metrics_app(reader, server.write_metrics), asked))
-            await listen(*apps)
+            await listen(*apps, guarded={place: certificate} if certificate else None)
 
         try:
             run_loop(serve())

@@ -18,9 +18,9 @@ const previewed = /\/preview\/([0-9a-f]{64})$/.exec(location.pathname)?.[1];
 function findLink() {
   if (given.get("link")) return given.get("link");
   if (previewed) return `${location.origin}/drafts/${previewed}#${previewed}`;
-  const id = /\/c\/([0-9a-f]{64})$/.exec(location.pathname)?.[1];
+  const [, base, id] = /^(.*)\/c\/([0-9a-f]{64})$/.exec(location.pathname) ?? [];
   const named = [...given.keys()].find((key) => /^[0-9a-f]{64}$/.test(key)) ?? id;
-  return id ? `${location.origin}/collections/${id}#${named}` : null;
+  return id ? `${location.origin}${base}/collections/${id}#${named}` : null;
 }
 
 function openOutbox() {

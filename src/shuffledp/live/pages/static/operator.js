@@ -56,7 +56,8 @@ function makeInvitation(collection) {
     make("p", {}, make("label", { for: id }, say("desk.link")), make("br"), make("input", { type: "text", id, readonly: true, value: collection.page, class: "wide", dir: "ltr" })),
     makeCopy(() => collection.page, say("desk.copy"), say("desk.copied")), code,
     make("p", {}, make("button", { type: "button", class: "quiet", onclick: save }, say("desk.saveQr"))),
-    ...(collection.one_operator ? [make("p", { class: "soft" }, say("desk.thisMachine"))] : []));
+    make("p", { class: "soft" }, say(collection.page.startsWith("http:") ? "desk.thisMachine" : "desk.oneOperator")),
+    ...(collection.fingerprint ? [make("p", {}, say("desk.fingerprint")), make("p", { class: "code", dir: "ltr" }, make("code", {}, collection.fingerprint))] : []));
 }
 
 /** @param {any} collection */
@@ -68,7 +69,8 @@ function showCollection(collection) {
   const known = look("desk.reasons");
   const reasons = Object.entries(collection.rejected).map(([reason, count]) => [known[reason] ?? reason, String(count)]);
   const commands = [
-    `shuffledp collection status ${collection.folder}`, `shuffledp collection close ${collection.folder}`, `shuffledp report '${collection.link}' ...`,
+    `shuffledp collection status ${collection.folder}`, `shuffledp collection close ${collection.folder}`,
+    ...(collection.fingerprint ? [] : [`shuffledp report '${collection.link}' ...`]), // programs refuse such a certificate
   ];
   const open = collection.windows.find((/** @type {any} */ each) => each.state === "open");
   const link = (/** @type {string} */ href, /** @type {string} */ key) => make("a", { href, target: "_blank", rel: "noopener" }, say(key));
