@@ -222,6 +222,9 @@ def test_the_privacy_notice_is_made_from_the_document(language):
         "How do you come to work?",
     ):
         assert part in shown
+    said = {"en": "One operator runs both servers", "de": "Ein Betreiber hat beide"}[language]
+    assert said in shown, "on this machine"
+    assert said not in write_privacy(live.make_collection(texts=texts, url="https://a.example"))
     assert shown.count("<mark>") == 2, "who is responsible, and on which basis"
     assert "{" not in shown.partition("</style>")[2]
 

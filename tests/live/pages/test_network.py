@@ -53,6 +53,10 @@ def test_a_person_answers_from_another_machine(browser, network):
         assert "One operator plays all roles here" in visit.page.inner_text("main")
         visit.page.goto(visit.page.get_attribute("a[href$=privacy]", "href"))
         assert visit.page.locator("h1").is_visible()
+        assert "One operator runs both servers" in visit.page.inner_text("main")
+        wide = [each.bounding_box()["width"] for each in visit.page.locator("th").all()]
+        assert min(wide) > 300, "no word is torn apart"
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
         assert visit.errors == []
         assert visit.hosts == {HOST}
     with Visit(browser) as visit:

@@ -254,6 +254,7 @@ def test_a_closed_survey_shows_its_result(browser, place, demonstration):
         said = page.inner_text("#result")
         assert "800 people answered in round 1." in said
         assert "500 (63 %)" in page.inner_html("#result svg")
+        assert "-3 (0 %)" in page.inner_html("#result svg"), "no share is minus nothing"
         assert "It is shown as it came out" in said, "an estimate below 0 is explained"
         assert page.query_selector("form") is None
         page.click("text=Methods paragraph")

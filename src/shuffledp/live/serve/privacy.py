@@ -20,8 +20,8 @@ __all__ = ["write_privacy"]
 
 _STYLE = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;"
-    "padding:0 1em;overflow-wrap:anywhere}th,td{text-align:start;vertical-align:top;padding:.3em 1em .3em 0}"
-    "mark{padding:0 .3em}"
+    "padding:0 1em}td{overflow-wrap:anywhere}th,td{text-align:start;vertical-align:top;padding:.3em 1em .3em 0}"
+    "mark{padding:0 .3em}@media(max-width:40em){th,td{display:block;padding:.3em 0 0}}"
 )
 
 
@@ -44,10 +44,12 @@ def write_privacy(collection: Collection) -> str:
         "delta": f"{round_up(pledge.delta, 3)}",
         "together": words.say("answer.together" if pledge.composed else "answer.each"),
     }
+    alone = {"operator": say("operatorText")} if collection.development else {}
     facts = {
         "controller": f"<mark>{say('fill')}</mark>",
         "basis": f"<mark>{say('fill')}</mark>",
         "contact": html.escape(collection.texts.contact or "") or f"<mark>{say('fill')}</mark>",
+        **alone,
         "purpose": "; ".join(html.escape(each.text) for each in collection.questions),
         "device": say("deviceText" if math.isfinite(pledge.local_epsilon) else "devicePlain"),
         "shuffler": say("shufflerText", url=collection.url, **times),

@@ -42,9 +42,9 @@ export function drawBars(rows, title, width = fitWidth(), people = null) {
   rows.forEach((row, index) => {
     const middle = index * height + height / 2 + (narrow ? 9 : 0), [start, end] = [place(Math.min(0, row.value)), place(Math.max(0, row.value))];
     const label = row.label.length > most ? `${row.label.slice(0, most - 1)}…` : row.label;
-    const value = people ? `${count(Math.round(row.value))} (${count(Math.round((100 * row.value) / people))} %)` : show(row.value);
+    const value = people ? `${count(Math.round(row.value) + 0)} (${count(Math.round((100 * row.value) / people) + 0)} %)` : show(row.value);
     chart.append(
-      draw("text", narrow ? { x: 0, y: middle - 16 } : { x: left - 10, y: middle + 5, "text-anchor": "end" }, label),
+      draw("text", narrow ? { x: place(0) + 6, y: middle - 16 } : { x: left - 10, y: middle + 5, "text-anchor": "end" }, label),
       draw("rect", { x: start, y: middle - 9, width: Math.max(end - start, 1), height: 18, class: "bar", rx: 2 }),
       draw("line", { x1: place(row.low), x2: place(row.high), y1: middle, y2: middle, class: "whisker" }),
       draw("line", { x1: place(row.low), x2: place(row.low), y1: middle - 5, y2: middle + 5, class: "whisker" }),
