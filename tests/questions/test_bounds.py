@@ -15,9 +15,9 @@ from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedErr
 from shuffledp.mechanisms.geometric import Geometric
 from shuffledp.numerics.intervals import Difference
 from shuffledp.questions.bounds import (
-    _ENDS,
+    ALL,
     BETA,
-    EDGES,
+    OF_PEOPLE,
     _add_noise,
     _split,
     choose_bounds,
@@ -27,7 +27,7 @@ from shuffledp.questions.bounds import (
 MODELS = {"central": {}, "shuffle": {"delta": 1e-8}}
 BOTH = pytest.mark.parametrize("model", MODELS)
 AUTO = {"lower": "auto", "upper": "auto"}
-ZERO = 83
+ZERO, EDGES, _ENDS = 83, ALL.edges, ALL.ends
 
 
 def ask(values, task="mean", *, model="central", seed=1, epsilon=1.0, **more):
@@ -104,7 +104,7 @@ class TestBands:
     def test_public_points_are_inside(self):
         reached = np.zeros(167, dtype=np.bool_)
         reached[ZERO + 30] = True
-        places = choose_bounds(reached, (-3.0, 1e300))
+        places = choose_bounds(reached, points=(-3.0, 1e300))
         assert [_ENDS[place] for place in places] == [-4.0, 2.0**64]
 
 
@@ -213,6 +213,9 @@ class TestQuestions:
         assert answer.by == "g"
         assert len(answer.estimate.value) == 2
 
+    def test_a_named_protocol_answers(self):
+        assert ask(self.VALUES, "sum", protocol="laplace").protocol.name == "laplace"
+
     def test_integers_have_whole_ends(self):
         answer = ask(np.arange(5_000), "median", epsilon=10.0)
         assert ends(answer)[1] == 16384
@@ -233,6 +236,60 @@ class TestQuestions:
         release = counted.release(np.zeros(167, dtype=np.int64), sdp.SeededWords(1))
         assert _add_noise(release, 7).noise.variance == pytest.approx(7 * counted.variance())
         assert _add_noise(release, 1).noise.radius(0.05) == counted.noise.radius(Fraction(0.05))
+
+
+class TestPeople:
+    """Three rows of each of 4,000 people: the bounds are those of a person's value."""
+
+    WHO = np.repeat(np.arange(4_000), 3)
+    ROWS = np.tile([100.0, 200.0, 600.25], 4_000)
+
+    def ask(self, task="mean", rows=ROWS, **more):
+        return ask({"who": self.WHO, "v": rows}, task, column="v", person="who", **more)
+
+    @BOTH
+    @pytest.mark.parametrize(
+        ("task", "reduce", "expected"),
+        [
+            ("mean", None, (128.0, 1024.0)),  # of 300.08
+            ("sum", None, (256.0, 2048.0)),  # 900.25
+            ("mean", "min", (32.0, 256.0)),
+            ("median", "max", (256.0, 2048.0)),
+            ("mean", "rows", (1, 8)),
+        ],
+    )
+    def test_bounds_are_those_of_people(self, model, task, reduce, expected):
+        answer = self.ask(task, reduce=reduce, model=model)
+        assert (answer.n, answer.unit) == (4_000, "person")
+        assert ends(answer) == expected
+        assert answer.guarantee.epsilon <= 1
+        assert answer.rows is None
+
+    def test_there_are_fewer_bands(self):
+        assert OF_PEOPLE.size == 83
+        assert self.ask().bounds.threshold == math.ceil(
+            math.log(83 / (BETA * (1 + math.exp(-0.05)))) / 0.05
+        )
+
+    def test_one_person_with_a_thousand_rows_moves_nothing(self):
+        table = {"who": np.append(self.WHO, [0] * 1000), "v": np.append(self.ROWS, [1e12] * 1000)}
+        answer = ask(table, "sum", column="v", person="who")
+        assert (answer.n, *ends(answer)) == (4_000, 256.0, 2048.0)
+
+    def test_small_values_are_not_lost(self):
+        """Rows are rounded to 2^-10 for the bands, and the bounds of what becomes 0 are beyond it."""
+        answer = self.ask(rows=self.ROWS / 1e6)
+        assert ends(answer) == (-(2.0**-10), 2.0**-10)
+        assert abs(answer.estimate.value - 0.00030008) < 6 * answer.estimate.stderr < 1e-5
+
+    def test_a_mean_of_integers_has_fractions(self):
+        answer = self.ask(rows=np.tile([0, 0, 1], 4_000))
+        assert ends(answer) == (0.125, 1.0)
+        assert abs(answer.estimate.value - 1 / 3) < 0.01
+
+    def test_values_beyond_the_last_band_are_refused(self):
+        with pytest.raises(UnsupportedError, match=r"reach 2\^30, the last band"):
+            self.ask(rows=self.ROWS * 1e9)
 
 
 class TestBudget:
@@ -308,8 +365,11 @@ class TestRefused:
             ({"upper": "2024-01-01"}, "lower='auto' is for numbers"),
             ({"lower": 0, "upper": 9, "bounds_share": 0.2}, "bounds_share needs lower='auto'"),
             ({"bounds_share": 1.5}, "bounds_share=1.5 must be"),
+            ({"protocol": "krr"}, "krr is not for a mean in the central model"),
+            ({"protocol": "split_and_mix"}, "split_and_mix is not for a mean in the central model"),
             ({"model": "local"}, "the local model has no automatic bounds"),
-            ({"person": "who"}, "lower='auto' is not offered with person yet"),
+            ({"person": "who", "of": "rows", "max_rows": 2, "task": "sum"}, "not for of='rows'"),
+            ({"person": "who", "on_invalid": "drop"}, "not if rows are dropped"),
             ({"model": "shuffle", "delta": 0.0}, "need a delta > 0"),
             (
                 {"model": "shuffle", "delta": 1e-8, "max_messages": 9},

@@ -5,7 +5,7 @@ zero, larger ones are in the last band. A trusted machine counts them with discr
 shuffler with differences of negative binomial numbers (`correlated_histogram`): both add integers that are independent
 from band to band, and whose law is the same whatever the people say. So t, the count that noise alone reaches in any of
 the 167 bands with probability at most 1 %, is known exactly: with r the radius that |noise| exceeds with probability at
-most 2 * 1 % / 167, t = r + 1, since the noise is symmetric.
+most 2 * 1 % / 167, t = r + 1, since the noise is symmetric. What several rows of a person become has fewer bands.
 
 An end of the range is one band beyond the outermost band whose own count reaches t: the tail beyond it is real. The
 question is then asked with these ends and with the rest of the budget. The ends are a function of the first release, so
@@ -31,12 +31,15 @@ from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import say_of
 from shuffledp.core.validate import positive
 from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import Action
 from shuffledp.engine.columns import Column
+from shuffledp.engine.people import Of, Reduce
 from shuffledp.numerics.intervals import Difference, DifferenceError, DiscreteLaplaceError
 from shuffledp.numerics.rounding import float_above, float_below
+from shuffledp.planner.question import candidates
 from shuffledp.questions.answer import Answer, name_unit
 from shuffledp.questions.prepared import Prepared, prepare
 from shuffledp.questions.question import AutoBounds, Question
@@ -46,8 +49,10 @@ if TYPE_CHECKING:
     from shuffledp.ledger import Spending
 
 __all__ = [
+    "ALL",
     "BETA",
-    "EDGES",
+    "OF_PEOPLE",
+    "Bands",
     "Bounding",
     "Bounds",
     "choose_bounds",
@@ -57,16 +62,52 @@ __all__ = [
 
 BETA = 0.01
 """The probability that noise alone makes some band look as if people were in it, at most."""
-_POWERS = tuple(2.0**j for j in range(-20, 64))
-EDGES = (*(-power for power in reversed(_POWERS)), *_POWERS)
-"""The edges of the bands."""
-_BANDS = len(EDGES) - 1
-_ZERO = _BANDS // 2  # the band of zero
-_ENDS = (-(2.0**64), *EDGES[: _ZERO + 1], 0.0, *EDGES[_ZERO + 1 :], 2.0**64)
-"""What an end of a range may be: that of a band, and one beyond."""
+_WHOLE = 2.0**53  # up to here, ends of integers are written as integers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bands:
+    """Public bands of magnitudes: from 2^j to 2^(j+1) for j = first .. last, of both signs, and zero.
+
+    >>> ALL.size, ALL.edges[ALL.zero : ALL.zero + 2] == (-(2.0**-20), 2.0**-20)
+    (167, True)
+    """
+
+    first: int
+    last: int
+
+    @property
+    def _powers(self) -> tuple[float, ...]:
+        return tuple(2.0**j for j in range(self.first, self.last + 2))
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Where a band ends and the next one begins."""
+        return (*(-power for power in reversed(self._powers)), *self._powers)
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return 2 * len(self._powers) - 1
+
+    @property
+    def zero(self) -> int:
+        """The band of zero, and of all that is smaller than the smallest magnitude."""
+        return len(self._powers) - 1
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """What an end of a range may be: that of a band, with zero as a point, and one beyond the last."""
+        beyond = 2 * self._powers[-1]
+        below = tuple(-power for power in reversed(self._powers))
+        return (-beyond, *below, 0.0, *self._powers, beyond)
+
+
+ALL = Bands(first=-20, last=62)
+OF_PEOPLE = Bands(first=-10, last=30)
+"""For what several rows of a person become: they are added up as fixed-point numbers, of which 2^-10 is a unit."""
 _MECHANISMS = {Model.CENTRAL: "geometric", Model.SHUFFLE: "correlated_histogram"}
 """What counts the bands: the law of its noise is known, and the same in each of them."""
-_WHOLE = 2.0**53  # up to here, ends of integers are written as integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -209,7 +250,7 @@ class Bounding:
         values: Floats = np.asarray(counted.estimate.value)
         task, options = self.question.task, self.question.kind.read_options(self.question.options)
         points = options.get("at", ()) if task in ("cdf", "range") else ()
-        places = choose_bounds(values >= threshold, points)
+        places = choose_bounds(values >= threshold, self.bands, points)
         if places is None:
             raise UnsupportedError(
                 f"no bounds were found for n = {counted.n:,}: with this share of the budget a band of magnitudes must "
@@ -217,7 +258,13 @@ class Bounding:
                 f"from about m times that if they are spread over m bands; declare lower and upper, or raise epsilon "
                 "or bounds_share"
             )
-        ends = dict(zip(("lower", "upper"), (_ENDS[place] for place in places), strict=True))
+        if self.bands is not ALL and np.any(values[[0, -1]] >= threshold):
+            raise UnsupportedError(
+                f"the values of people reach 2^{self.bands.last}, the last band of what rows are added up to: declare "
+                "lower and upper"
+            )
+        found = (self.bands.ends[place] for place in places)
+        ends = dict(zip(("lower", "upper"), found, strict=True))
         if self._is_whole:
             ends = _make_whole(ends)
         ends |= {name: options[name] for name in ends if name not in self.auto.ends}
@@ -233,14 +280,26 @@ class Bounding:
             guarantee=counted.guarantee,
             protocol=counted.protocol.name,
             threshold=threshold,
-            clamped=_count_beyond(counted, self.auto.ends, places, level),
+            clamped=_count_beyond(counted, self.bands, self.auto.ends, places, level),
         )
 
     @property
     def _is_whole(self) -> bool:
         """Whether the column holds integers, by its type."""
         column = self.columns[self.question.column]
-        return not column.text and not column.fractional
+        how = self.reduce
+        return how is not Reduce.MEAN and not column.text and not column.fractional
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """What becomes of a person's rows; None: each row is a person."""
+        people, given = self.question.people, self.question.trial
+        return None if people is None else people.choose(self.question.kind.declare(given).task)
+
+    @property
+    def bands(self) -> Bands:
+        """What the first release counts people in."""
+        return ALL if self.question.people is None else OF_PEOPLE
 
     def _ask(self, found: Bounds, level: float, report: Report | None) -> Answer:
         """The answer to the question with these bounds, by the rest of the budget."""
@@ -282,25 +341,45 @@ def prepare_bounds(
         )
     if survey.model is Model.SHUFFLE and not survey.delta:
         raise UnsupportedError("automatic bounds need a delta > 0 in the shuffle model")
+    people = question.people
+    if people is not None and (people.of is Of.ROWS or survey.on_invalid.drops):
+        raise UnsupportedError(
+            "automatic bounds are for people who all have one value: not for of='rows', and not if rows are dropped "
+            "(on_invalid); declare lower and upper"
+        )
+    _check_protocol(survey, question)
     survey = replace(survey, on_invalid=replace(survey.on_invalid, out_of_range=Action.CLAMP))
     epsilon, left = _split(positive("epsilon", survey.epsilon), question.auto.share)
     # A curator counts the bands with delta = 0.
     delta, slack = (0.0, survey.delta)
     if survey.model is Model.SHUFFLE:
         delta, slack = _split(survey.delta, question.auto.share)
+    bounding = Bounding(
+        survey=survey, columns=columns, engine=engine, rng=rng, epsilon=left, delta=slack
+    )
     bands = Question(
         name=question.name,
         task="bins",
         column=question.column,
-        options={"edges": EDGES},
+        options={"edges": bounding.bands.edges},
         protocol=_MECHANISMS[survey.model],
+        people=None if people is None else replace(people, reduce=bounding.reduce),
     )
     first = replace(survey, epsilon=epsilon, delta=delta, questions=(bands,))
-    bounding = Bounding(
-        survey=survey, columns=columns, engine=engine, rng=rng, epsilon=left, delta=slack
-    )
     ready = prepare(first, columns, engine=engine, rng=rng, report=report)
     return replace(ready, bounding=bounding)
+
+
+def _check_protocol(survey: Survey, question: Question) -> None:
+    """Refuse a protocol that is not for the question before anything is spent; by group it answers another one."""
+    if question.protocol is None or question.by is not None:
+        return
+    task = question.kind.declare(question.trial).task
+    known = candidates(task, [question.protocol])
+    if not any(each.model is survey.model for each in known):
+        raise UnsupportedError(
+            f"{question.protocol} is not for {say_of(task.name)} in the {survey.model.value} model"
+        )
 
 
 def _split(budget: float, share: float) -> tuple[float, float]:
@@ -323,29 +402,31 @@ def find_threshold(bands: Estimate) -> int:
     182
     """
     values: Floats = np.asarray(bands.value)
-    low, _ = bands.exact_interval(1 - 2 * BETA / _BANDS)
+    low, _ = bands.exact_interval(1 - 2 * BETA / len(values))
     return int(np.max(values - low)) + 1
 
 
-def choose_bounds(reached: Bools, points: tuple[float, ...] = ()) -> tuple[int, int] | None:
-    """The places in the ladder of ends one band beyond the outermost bands that count, and beyond public points.
+def choose_bounds(
+    reached: Bools, bands: Bands = ALL, points: tuple[float, ...] = ()
+) -> tuple[int, int] | None:
+    """The places among the ends one band beyond the outermost bands that count, and beyond public points.
 
     None: no band counts.
 
     >>> reached = np.zeros(167, dtype=np.bool_)
-    >>> reached[_ZERO + 30] = True  # 512 to 1024
-    >>> [_ENDS[place] for place in choose_bounds(reached)]
+    >>> reached[ALL.zero + 30] = True  # 512 to 1024
+    >>> [ALL.ends[place] for place in choose_bounds(reached)]
     [256.0, 2048.0]
     """
-    bands = np.flatnonzero(reached)
-    if not len(bands):
+    full, ends = np.flatnonzero(reached), bands.ends
+    if not len(full):
         return None
-    first, last = int(bands[0]), int(bands[-1])
-    low = first + (0 if first < _ZERO else 1)
-    high = last + (4 if last > _ZERO else 3)
+    first, last = int(full[0]), int(full[-1])
+    low = first + (0 if first < bands.zero else 1)
+    high = last + (4 if last > bands.zero else 3)
     for point in points:
-        low = min(low, max(int(np.searchsorted(_ENDS, point, side="right")) - 1, 0))
-        high = max(high, min(int(np.searchsorted(_ENDS, point, side="left")), len(_ENDS) - 1))
+        low = min(low, max(int(np.searchsorted(ends, point, side="right")) - 1, 0))
+        high = max(high, min(int(np.searchsorted(ends, point, side="left")), len(ends) - 1))
     return low, high
 
 
@@ -363,22 +444,22 @@ def _make_whole(ends: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _count_beyond(
-    counted: Answer, ends: tuple[str, ...], places: tuple[int, int], level: float
+    counted: Answer, bands: Bands, ends: tuple[str, ...], places: tuple[int, int], level: float
 ) -> Number:
     """The share of the people beyond the estimated ends, with an interval for whatever ends were found."""
     n, values = counted.n, np.asarray(counted.estimate.value)
-    bands, (low, high) = np.arange(_BANDS), places
-    # The ends of band b are those in the places b + 1, b + 2 and b + 3 of the ladder, by its sign.
-    below = bands + np.where(bands > _ZERO, 3, 2) <= low
-    above = bands + np.where(bands < _ZERO, 1, 2) >= high
+    each, (low, high) = np.arange(bands.size), places
+    # The ends of band b are in two of the places b + 1, b + 2 and b + 3, by its sign; those of zero both in b + 2.
+    below = each + np.where(each > bands.zero, 3, 2) <= low
+    above = each + np.where(each < bands.zero, 1, 2) >= high
     beyond = (below & ("lower" in ends)) | (above & ("upper" in ends))
     inside = int(np.sum(~beyond))
-    added, fewer = _BANDS - inside, inside < _BANDS - inside
+    added, fewer = bands.size - inside, inside < bands.size - inside
     people = n - float(values[~beyond].sum()) if fewer else float(values[beyond].sum())
     if not added:
         return Number("clamped", 0.0, 0.0, 0.0, 0.0)
     law = _add_noise(counted.estimate, inside if fewer else added)
-    choices = _BANDS * (_BANDS + 1) // 2 if len(ends) > 1 else _BANDS
+    choices = bands.size * (bands.size + 1) // 2 if len(ends) > 1 else bands.size
     found = law.interval(people, 1 - (1 - level) / choices)
     least, most = (min(max(float(end) / n, 0.0), 1.0) for end in found)
     return Number("clamped", people / n, float(law.stderr) / n, least, most)

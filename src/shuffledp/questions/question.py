@@ -141,18 +141,17 @@ class Question:
             raise ParameterError(
                 auto.ends[0], AUTO, f"is not for {say_of(self.task)}: it is for a range of numbers"
             )
-        far = dict(zip(("lower", "upper"), (-_FARTHEST, _FARTHEST), strict=True))
-        trial = {**self.options, **{name: far[name] for name in auto.ends}}
-        read_ends(self.task, self.kind.read_options(trial))
-        self.kind.declare(trial)
-        if any(read_moment(self.options.get(name)) for name in far):
+        read_ends(self.task, self.kind.read_options(self.trial))
+        self.kind.declare(self.trial)
+        if any(read_moment(self.options.get(name)) for name in ("lower", "upper")):
             raise ParameterError(auto.ends[0], AUTO, "is for numbers: declare both ends of dates")
-        if self.people is not None:
-            raise ParameterError(
-                auto.ends[0],
-                AUTO,
-                "is not offered with person yet: declare the ends of a person's value, or reduce the rows first",
-            )
+
+    @property
+    def trial(self) -> dict[str, Any]:
+        """The options, with ends as far as they may be in the place of those that are to be estimated."""
+        far = {"lower": -_FARTHEST, "upper": _FARTHEST}
+        ends = () if self.auto is None else self.auto.ends
+        return {**self.options, **{name: far[name] for name in ends}}
 
     def _check_groups(self) -> None:
         if self.groups is not None and self.by is None:
