@@ -391,8 +391,8 @@ class Survey:
         also = [
             name
             for each in self.questions
-            if each.people is not None
-            for name in (each.by, each.people.order)
+            if each.people is not None or not self.alone or (where is not None and where.private)
+            for name in (each.by, None if each.people is None else each.people.order)
             if name is not None
         ]
         for question in self.questions:
