@@ -234,6 +234,7 @@ def answer_on_a_phone(browser, link):
         visit.check()
 
 
+@pytest.mark.slow
 def test_the_desk_plans_words(browser, demonstration):
     with Visit(browser, viewport={"width": 1200, "height": 900}) as desk:
         desk.page.goto(demonstration["desk"])
@@ -347,7 +348,7 @@ def test_vectors_in_the_browser(browser, demonstration):
         assert visit.page.evaluate(VECTORS, read) == cases
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("which", ["page", "results", "desk"])
 def test_accessibility(browser, demonstration, which, scheme):
     need(AXE.exists(), "axe-core")

@@ -129,7 +129,12 @@ def test_a_wrong_code_can_be_mended_and_spends_nothing_twice(browser, place):
         (3600, "open", "This survey has not started. It takes answers from"),
         (-90_000, "open", "This survey is over: it took answers until"),
         (-100, "sealed", "This survey was closed, and takes no more answers."),
-        (-100, "expired", "This survey was closed, and takes no more answers."),
+        pytest.param(
+            -100,
+            "expired",
+            "This survey was closed, and takes no more answers.",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_survey_that_takes_no_answers_says_why_and_has_no_form(
@@ -352,7 +357,11 @@ def test_what_was_sent_is_shown_afterwards_and_never_before(browser, place):
     ("floor", "said"),
     [
         (3.0, "About 9 times in 10 what is sent is the answer itself"),
-        (1.0, "About 6 times in 10 what is sent is the answer itself"),
+        pytest.param(
+            1.0,
+            "About 6 times in 10 what is sent is the answer itself",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_odds_are_those_of_the_law(browser, place, floor, said):
@@ -419,10 +428,21 @@ def ask_in_every_way():
     return scale, *several, dataclasses.replace(home, labels=("nö", "klar")), number
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    ("language", "direction", "send"),
-    [("en", "ltr", "Send"), ("de", "ltr", "Senden"), ("ar", "rtl", "ع Send")],
+    ("language", "direction", "send", "scheme"),
+    [
+        ("ar", "rtl", "ع Send", "light"),
+        ("de", "ltr", "Senden", "dark"),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                ("ar", "rtl", "ع Send", "dark"),
+                ("de", "ltr", "Senden", "light"),
+                ("en", "ltr", "Send", "light"),
+                ("en", "ltr", "Send", "dark"),
+            )
+        ),
+    ],
 )
 def test_every_kind_of_question_in_the_language_of_the_survey(
     browser, place, language, direction, send, scheme
