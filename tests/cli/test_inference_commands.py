@@ -99,6 +99,10 @@ class TestLearn:
         words = ("people.csv", "--column", "way", "--categories", "car,bus", "--on-invalid", "drop")
         result = shuffledp("learn", *words, *PROMISE)
         assert "were left out" in result.stdout
+        paid = ("--ledger", "l.json", "--budget-epsilon", "9", "--budget-delta", "1e-3")
+        refused = shuffledp("learn", *words, *PROMISE, *paid)
+        assert refused.exit_code != 0
+        assert "makes n the exact number of people" in " ".join(refused.stderr.split())
         other = ("--categories", "car,other", "--on-invalid", "other")
         told = shuffledp("learn", *words[:3], *other, *PROMISE, "--json")
         assert json.loads(told.stdout)["invalid"] is None

@@ -289,6 +289,22 @@ def test_rows_that_name_nobody(tmp_path, kind, policy, wanted):
         reduce(table, "km", "sum", KM)
 
 
+def test_a_person_is_one_person_however_a_tool_writes_the_name(tmp_path):
+    """A column of ids with a gap becomes floats in pandas: 17 and 17.0, and 1e+10 in an Arrow text, are one name."""
+    ids = [17, 12_345_678_901, 9]
+    for name, who in (
+        ("a.parquet", ids),
+        ("b.parquet", [float(each) for each in ids]),
+        ("c.csv", [f"{each}.0" for each in ids]),
+        ("d.csv", [f" {each}" for each in ids]),
+    ):
+        write({"who": who, "km": [1, 2, 4]}, tmp_path / name)
+    assert sorted(values(f"{tmp_path}/*", "km", "sum", KM)) == [4, 8, 16]
+    assert sorted(values(f"{tmp_path}/*.parquet", "km", "sum", KM)) == [2, 4, 8]
+    apart = {"who": ["017", "17", "1.7", "17.5", "17a.0"], "km": [1, 2, 4, 8, 16]}
+    assert sorted(values(apart, "km", "sum", KM)) == [1, 2, 4, 8, 16]
+
+
 def test_two_columns_name_a_person():
     table = {"home": [1, 1, 2, 1], "who": ["a", "b", "a", "a"], "km": [1, 2, 4, 8]}
     people = People.read(["home", "who"])

@@ -19,6 +19,7 @@ import pytest
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
 from shuffledp.engine import local, spark
+from shuffledp.engine.reducing import Reduction
 from support import need
 
 pytestmark = [
@@ -494,3 +495,22 @@ def test_words_that_are_not_allowed_are_named(partitioned, no_workers):
     protocol = sdp.words(n=2800, epsilon=1.0, delta=1e-6, alphabet="letters", max_length=6)
     with pytest.raises(sdp.DataError, match="column 'word': value 'xxxx"):
         run(protocol, partitioned, "word")
+
+
+def test_every_row_that_names_nobody_is_a_person_of_its_own(tmp_path):
+    """Whichever partition and batch it is in: rows of two people must not become one."""
+    rows = 25_000  # a batch has 10,000
+    table = {"who": [None] * rows, "km": [1] * rows}
+    for name in ("a", "b"):
+        write(table, tmp_path / f"{name}.parquet")
+    people = sdp.engine.People.read("who", missing_person="own")
+    column = sdp.engine.open_column(f"{tmp_path}/*.parquet", "km", people=people)
+    reduction = Reduction(
+        column=column,
+        how=sdp.engine.Reduce.SUM,
+        domain=sdp.Integers(lower=0, upper=9),
+        policy=sdp.engine.OnInvalid.ERROR,
+        key="key",
+    )
+    found = spark.Spark().reduce(reduction).column.array
+    assert (len(found), set(found.to_pylist())) == (2 * rows, {1})

@@ -197,6 +197,53 @@ def test_a_filter_under_a_ledger_keeps_everybody(tmp_path, task, person):
     )
 
 
+@pytest.mark.parametrize("task", ["count", "sum", "mean", "histogram"])
+def test_a_value_that_is_left_out_under_a_ledger_does_not_change_n(tmp_path, task):
+    """Or n would be the exact answer to a question: of categories a and b, how many people have one of them."""
+    exact = {"epsilon": 90.0, "model": "central", "on_invalid": "drop", "person": None}
+    column, said = ASKED[task]["column"], []
+    for gone in (400, 401):
+        table = {column: [None if row < gone else value for row, value in enumerate(TRIPS[column])]}
+        answer = ask(table, task, **exact, **charged(tmp_path), **ASKED[task])
+        told = answer.to_dict()
+        assert told["n"] == len(TRIPS["who"])
+        assert (told["invalid"], told["rows"]) == (None, None)
+        said.append({name: each for name, each in told.items() if name != "estimate"})
+    assert said[0] == said[1]
+    kept = TRIPS[column][401:]
+    wanted = {"count": sum, "sum": sum, "mean": np.mean, "histogram": len}[task](kept)
+    found = np.sum(np.atleast_1d(answer.estimate.value)[:3])
+    assert found == pytest.approx(wanted, rel=0.02, abs=3)
+    groups = {"by": "late", "groups": ("true", "false")}
+    if task == "sum":
+        grouped = ask(TRIPS, task, **exact, **groups, **charged(tmp_path), **ASKED[task])
+        assert grouped.n == len(TRIPS["who"])
+    if task == "histogram":
+        own = {**ASKED[task], "categories": WAYS[:2]}
+        fewer = ask(TRIPS, task, **exact, **charged(tmp_path), **own)
+        assert fewer.n == len(TRIPS["who"])
+
+
+@pytest.mark.parametrize("task", ["quantiles", "cdf", "variance", "words"])
+def test_what_has_no_place_for_nobody_is_refused_under_a_ledger(tmp_path, task):
+    given = {**ASKED[task], **charged(tmp_path)}
+    with pytest.raises(sdp.UnsupportedError, match="no place for people without a value"):
+        ask(TRIPS, task, where="day < 300", **given)
+    given = {"column": "km", "lower": "auto", "upper": "auto", **charged(tmp_path)}
+    with pytest.raises(sdp.UnsupportedError, match="no place for people without a value"):
+        ask(TRIPS, "sum", person=None, on_invalid="drop", **given)
+
+
+@pytest.mark.parametrize("more", [{}, {"reduce": "one"}, {"person": None, "where": "day >= 0"}])
+def test_which_value_is_a_yes(tmp_path, more):
+    """It is asked of the rows, and not again of the people that they become."""
+    given = {"epsilon": 90.0, "model": "central", "true_value": "bus", "column": "way"}
+    given |= charged(tmp_path) if "where" in more else {}
+    table = {**TRIPS, "who": list(range(len(TRIPS["who"])))}
+    answer = ask(table, "count", **given, **more)
+    assert answer.estimate.value == pytest.approx(TRIPS["way"].count("bus"), abs=3)
+
+
 def test_a_public_filter_selects_people(tmp_path):
     given = {"where": "day < 300", "where_public": True, **charged(tmp_path)}
     answer = ask(TRIPS, "count", column="late", **given)
@@ -224,9 +271,17 @@ def test_a_ledger_does_not_mix_units(tmp_path):
         sdp.LedgerError, match="protect one person each, and this one protects one row"
     ):
         ask(TRIPS, "count", column="late", person=None, **given)
+    by_visit = {**TRIPS, "visit": list(range(len(TRIPS["who"])))}
+    for other in ("visit", ["who", "visit"]):
+        with pytest.raises(
+            sdp.LedgerError, match="before a person is a value of who, and in this one of"
+        ):
+            ask(by_visit, "count", column="late", person=other, **given)
+    ask(by_visit, "sum", person=["who"], **given, **ASKED["sum"])
     ask(TRIPS, "count", column="late", person=None, dataset="rows", **given)
     ledger = sdp.ledger.Ledger(tmp_path / "l.json")
     assert [entry.unit for name in ledger.datasets for entry in ledger.entries(name)] == [
+        "person",
         "person",
         "row",
     ]

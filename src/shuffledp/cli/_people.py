@@ -134,6 +134,11 @@ def open_ledger(
         raise sdp.UnsupportedError(
             "the model 'none' promises nothing, so a ledger cannot charge it"
         )
+    if budget.ledger is not None and sdp.OnInvalid.read(given.on_invalid, given.missing).drops:
+        raise sdp.UnsupportedError(
+            "on_invalid drop makes n the exact number of people with a valid value, and no epsilon covers that, so a "
+            "ledger cannot charge it: let every value count (other, clamp)"
+        )
     return budget.open(given.rng, from_data=categories.categories_from_data, where=given.filter)
 
 

@@ -121,7 +121,8 @@ def prepare_files(
         read = [file.path for column in columns.values() for file in column.files]
         keep_inputs(written, [*read, budget.ledger, *kept])
         _ask_about_person(survey, columns)
-        prepared = sdp.questions.prepare(survey, columns, rng=rng, report=report, **more)
+        more |= {"rng": rng, "report": report, "charged": spending is not None}
+        prepared = sdp.questions.prepare(survey, columns, **more)
         yield prepared, spending, report
 
 

@@ -8,15 +8,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import Bits, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.task import Task, say_of
 from shuffledp.core.validate import whole
+from shuffledp.engine.values import is_text
 
-__all__ = ["MissingPerson", "Of", "People", "Reduce", "looks_like_person"]
+__all__ = ["MissingPerson", "Of", "People", "Reduce", "looks_like_person", "spell_names"]
 
 
 class Reduce(Enum):
@@ -64,6 +65,7 @@ _OF_NUMBERS = (Reduce.MEAN, Reduce.SUM, Reduce.MIN, Reduce.MAX, Reduce.ROWS, *_C
 _ADDED = (Reduce.SUM, Reduce.MEAN, *_OF_NUMBERS[2:])
 _OF_INTEGERS = (*_CHOICES, Reduce.SUM, Reduce.MIN, Reduce.MAX, Reduce.ROWS)
 """What the rows of a person may become; the first is the default."""
+_EXACT = 2.0**53  # below it, floats are exact where they are whole
 _LOOKS = re.compile(
     r"(^|_)(id|uid|uuid|guid|ssn|email|e_mail|user|username|person|people|patient|customer|client|member|subscriber|"
     r"account|passport|phone|imei|msisdn)($|_)"
@@ -77,6 +79,30 @@ def looks_like_person(names: Sequence[str]) -> list[str]:
     ['user_id', 'customerId', 'E-Mail']
     """
     return [name for name in names if _LOOKS.search(_split_words(name))]
+
+
+def spell_names(array: Any) -> Any:
+    """How people are named, as texts: 17 is 17.0, whichever tool wrote it and whatever the type.
+
+    Otherwise somebody whose rows lie in two files would be two people, and protected only half as well.
+
+    >>> import pyarrow as pa
+    >>> spell_names(pa.array([12345678901.0, 2.5])).to_pylist(), spell_names(pa.array([" 17.0", "017"])).to_pylist()
+    (['12345678901', '2.5'], ['17', '017'])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = array.cast(pa.string())
+    if pa.types.is_floating(array.type):  # texts of floats have an exponent from 10^10 on
+        values = array.cast(pa.float64())
+        exact = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), _EXACT))
+        exact = exact.fill_null(False)
+        whole_part = pc.if_else(exact, values, 0.0).cast(pa.int64()).cast(pa.string())
+        return pc.if_else(exact, whole_part, texts)
+    if is_text(array.type):
+        texts = pc.utf8_trim_whitespace(texts)
+    return pc.replace_substring_regex(texts, r"^([+-]?[0-9]+)\.0*$", r"\1")
 
 
 def _split_words(name: str) -> str:

@@ -33,7 +33,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, read_arrays
 from shuffledp.engine.formats import DataFile, Format, explain_unreadable
-from shuffledp.engine.people import MissingPerson, Of, People, Reduce
+from shuffledp.engine.people import MissingPerson, Of, People, Reduce, spell_names
 from shuffledp.engine.queries import connect, name_column, read_table, stream_batches
 from shuffledp.engine.values import (
     BEYOND,
@@ -326,10 +326,7 @@ class Reduction:
             if whole[place]:
                 columns[f"p{place}"] = array.cast(pa.int64())
             else:
-                text = array.cast(pa.string())
-                columns[f"p{place}"] = (
-                    pc.utf8_trim_whitespace(text) if is_text(array.type) else text
-                )
+                columns[f"p{place}"] = spell_names(array)
         if not gone.any():
             return columns, kept
         if people.missing is MissingPerson.ERROR:

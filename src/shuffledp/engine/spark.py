@@ -218,14 +218,23 @@ class _RowReader:
     whole: tuple[bool, ...]
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        row = self._find_first()
         for batch in batches:
             arrays = dict(zip(self.reduction.names, batch.columns, strict=True))
             try:
-                yield self.reduction.read(Rows(arrays, None, 0), self.whole)
+                yield self.reduction.read(Rows(arrays, None, row), self.whole)
+                row += batch.num_rows
             except PositionError as error:  # without the value: workers write logs
                 raise RuntimeError(_TOLD.format(f"a value {error.complaint}")) from None
             except ShuffledpError as error:
                 raise RuntimeError(_TOLD.format(error)) from None
+
+    def _find_first(self) -> int:
+        """The number of the first row: a row that names nobody is called by its number, which no other may have."""
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        return 0 if task is None else task.partitionId() << 40
 
 
 def _write_rows_schema(reduction: Reduction) -> str:

@@ -59,6 +59,11 @@ class Entry:
         return str(self.note.get("unit", "person" if "window" in self.note else "row"))
 
     @property
+    def person(self) -> tuple[str, ...]:
+        """The columns that name the person, in order; () if the note names none."""
+        return tuple(sorted(map(str, self.note.get("person", ()))))
+
+    @property
     def charge(self) -> Charge:
         """What it costs."""
         return price(self.guarantee)

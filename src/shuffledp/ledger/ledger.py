@@ -106,10 +106,10 @@ class Ledger:
         *,
         dataset: str = DATASET,
         budget: Budget | None = None,
-        unit: str = "row",
+        note: Mapping[str, Any] | None = None,
     ) -> None:
-        """Raise what `charge` would raise now, and change nothing; `unit` is what the note would say."""
-        entry = _make_entry(guarantee, dataset, {"unit": unit})
+        """Raise what `charge` would raise now, and change nothing."""
+        entry = _make_entry(guarantee, dataset, note)
         self._decide(self._store.read(), entry, budget)
 
     def charge(
@@ -289,12 +289,18 @@ def _check_budget(stored: Budget, given: Budget | None, dataset: str) -> None:
 
 
 def _refuse_mixed(account: Account, entry: Entry) -> None:
-    """Losses of people and losses of rows do not add up: a person may have many rows."""
+    """Losses of people and losses of rows do not add up: a person may have many rows, a household many people."""
     others = sorted({each.unit for each in account.entries.values()} - {entry.unit})
     if others:
         raise LedgerError(
             f"the releases of data set {entry.dataset!r} before protect one {others[0]} each, and this one protects "
             f"one {entry.unit}: their losses do not add up; charge it to another data set"
+        )
+    named = sorted({each.person for each in account.entries.values()} - {entry.person, ()})
+    if named and entry.person:
+        raise LedgerError(
+            f"in the releases of data set {entry.dataset!r} before a person is a value of {' and '.join(named[0])}, and in "
+            f"this one of {' and '.join(entry.person)}: their losses do not add up; charge it to another data set"
         )
 
 
@@ -358,9 +364,9 @@ class Spending:
                 "state the budget (its epsilon and delta) with the first release"
             )
 
-    def check(self, guarantee: Guarantee, unit: str = "row") -> None:
-        """Refuse now what could not be charged later; `unit` is a person, with all their rows, or a row."""
-        self.ledger.check(guarantee, dataset=self.dataset, budget=self.budget, unit=unit)
+    def check(self, guarantee: Guarantee, note: Mapping[str, Any]) -> None:
+        """Refuse now what could not be charged later."""
+        self.ledger.check(guarantee, dataset=self.dataset, budget=self.budget, note=note)
 
     def charge(self, guarantee: Guarantee, note: Mapping[str, Any]) -> Entry:
         """Write the release down. Call it before anybody sees the answer."""

@@ -314,7 +314,8 @@ def answer_once(
         from_data=survey.from_data,
         where=next(iter(columns.values())).where,
     )
-    prepared = prepare(survey, columns, engine=engine, rng=rng, report=report, read_early=True)
+    given: dict[str, Any] = {"engine": engine, "rng": rng, "report": report}
+    prepared = prepare(survey, columns, read_early=True, charged=spending is not None, **given)
     answer = prepared.answer(level=level, report=report, spending=spending)
     note = {**prepared.note, "protocol": answer.protocol.name, "n": answer.n}
     with charge(spending, answer.guarantee, note):

@@ -40,7 +40,7 @@ from shuffledp.engine.people import Of, Reduce
 from shuffledp.numerics.intervals import Difference, DifferenceError, DiscreteLaplaceError
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.planner.question import candidates
-from shuffledp.questions.answer import Answer, name_unit
+from shuffledp.questions.answer import Answer
 from shuffledp.questions.prepared import Prepared, prepare
 from shuffledp.questions.question import AutoBounds, Question
 from shuffledp.questions.survey import Survey
@@ -230,7 +230,7 @@ class Bounding:
         if spending is not None:
             own = first.protocol.guarantee
             total = replace(own, epsilon=self.survey.epsilon or 0.0, delta=self.survey.delta)
-            spending.check(total, name_unit(self.survey.people))
+            spending.check(total, first.note)
         counted = replace(first, bounding=None).answer(level=level, report=report)
         assert isinstance(counted, Answer)
         try:
@@ -323,6 +323,7 @@ def prepare_bounds(
     engine: Engine | str | None,
     rng: WordSource | None,
     report: Report | None,
+    charged: bool = False,
 ) -> Prepared:
     """Prepare the first release: how many people have a number of each magnitude."""
     (question,) = survey.questions
@@ -349,6 +350,11 @@ def prepare_bounds(
         )
     _check_protocol(survey, question)
     survey = replace(survey, on_invalid=replace(survey.on_invalid, out_of_range=Action.CLAMP))
+    if charged and survey.on_invalid.drops:
+        raise UnsupportedError(
+            "automatic bounds have no place for people without a value, whose number would be released under a ledger: "
+            "declare lower and upper, or let no row be left out (on_invalid without drop)"
+        )
     epsilon, left = _split(positive("epsilon", survey.epsilon), question.auto.share)
     # A curator counts the bands with delta = 0.
     delta, slack = (0.0, survey.delta)

@@ -48,11 +48,19 @@ class Made:
 
 
 def make_people(
-    survey: Survey, columns: Mapping[str | None, Column], engine: Engine, rng: WordSource | None
+    survey: Survey,
+    columns: Mapping[str | None, Column],
+    engine: Engine,
+    rng: WordSource | None,
+    *,
+    charged: bool = False,
 ) -> Made:
-    """Reduce the rows of every question to people; a survey whose rows are people already stays as it is."""
+    """Reduce the rows of every question to people; a survey whose rows are people already stays as it is.
+
+    If the answer is `charged` to a ledger, whoever has no valid value stays, too: how many have one is nobody's business.
+    """
     where = next(iter(columns.values())).where
-    if not _is_needed(survey, private=where is not None and where.private):
+    if not _is_needed(survey, private=where is not None and where.private, charged=charged):
         return Made(survey=survey, columns=columns)
     key, found, questions = make_run_key(rng), dict[str | None, Column](), []
     notes: dict[str, None] = {}
@@ -74,8 +82,8 @@ def make_people(
     return Made(survey=made, columns=found, notes=(*notes,), for_operator=" ".join(said))
 
 
-def _is_needed(survey: Survey, *, private: bool) -> bool:
-    drops = not survey.alone and any(
+def _is_needed(survey: Survey, *, private: bool, charged: bool = False) -> bool:
+    drops = (charged or not survey.alone) and any(
         survey.find_policy(question, question.kind.declare(question.options).task).drops
         for question in survey.questions
     )
@@ -136,7 +144,7 @@ def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
         or how is Reduce.ROWS
         or question.by is not None
         or task.yes_or_no
-        or task.average
+        or (task.adds and task.average)
     ):
         return task
     if task.adds:
@@ -215,6 +223,8 @@ def _reduce(
     nothing = policy.drops or (raw.where is not None and raw.where.private)
     if reduction.of_rows is None and reduction.kind not in ("codes", "text"):
         task = question.kind.declare(question.options, reduced.column).task  # means have fractions
+    elif task.yes_or_no:  # which value is a yes was asked of the rows
+        task = replace(task, domain=Bits())  # type: ignore[type-var]
     fitted = _fit(question, task, how, nothing=nothing)
     return _fill(question, declared, fitted, reduced, groups, how, nothing=nothing)
 
@@ -235,7 +245,7 @@ def _fill(
 
     column, grouping = reduced.column, reduced.groups
     array = column.array
-    by_group = groups is not None or (task.average and nothing)
+    by_group = groups is not None or (task.adds and task.average and nothing)
     if groups is not None and nothing:
         assert grouping is not None
         none = _call_none(groups.labels)

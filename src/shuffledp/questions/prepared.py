@@ -194,7 +194,9 @@ class Prepared:
             named["where"] = str(self.where)
             named["where_public"] = self.where.public
             named |= {"where_private": True} if self.where.private else {}
-        return {**named, "protocol": self.protocol.name, "unit": name_unit(self.survey.people)}
+        people = self.survey.people
+        named |= {} if people is None else {"person": list(people.person)}
+        return {**named, "protocol": self.protocol.name, "unit": name_unit(people)}
 
     def answer(
         self,
@@ -210,7 +212,7 @@ class Prepared:
         if self.bounding is not None:
             return self.bounding.answer(self, level=level, report=report, spending=spending)
         if spending is not None:
-            spending.check(self.protocol.guarantee, name_unit(self.survey.people))
+            spending.check(self.protocol.guarantee, self.note)
         if self.survey.alone:
             return self._answer_one(level, report)
         from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
@@ -462,6 +464,7 @@ def prepare(
     n: int | None = None,
     read_early: bool = False,
     sent: bool = False,
+    charged: bool = False,
 ) -> Prepared:
     """Count the people and make the protocols of a survey whose columns are open; see `Survey.prepare`."""
     if survey.questions[0].auto is not None:
@@ -469,12 +472,13 @@ def prepare(
 
         if sent or n is not None:
             raise UnsupportedError("lower and upper cannot be 'auto' in messages: declare them")
-        return prepare_bounds(survey, columns, engine=engine, rng=rng, report=report)
+        asked: dict[str, Any] = {"engine": engine, "rng": rng, "report": report}
+        return prepare_bounds(survey, columns, charged=charged, **asked)
     first = columns[survey.questions[0].column]
     default = "memory" if first.array is not None else "duckdb"
     chosen = find_engine(default if engine is None else engine)
     with stage(GROUPING):
-        made = make_people(survey, columns, chosen, rng)
+        made = make_people(survey, columns, chosen, rng, charged=charged)
     given = (made.survey, made.columns, chosen, rng, report, n)
     if survey.alone:
         ready = _prepare_one(*given, sent=sent)

@@ -391,7 +391,6 @@ class Survey:
         also = [
             name
             for each in self.questions
-            if each.people is not None or not self.alone or (where is not None and where.private)
             for name in (each.by, None if each.people is None else each.people.order)
             if name is not None
         ]
@@ -400,7 +399,9 @@ class Survey:
             for name in names:
                 if name not in columns:
                     with self.locate(question), stage(OPENING):
-                        columns[name] = open_data(data, name, where, self.people, also)
+                        # Without a name it may be one value per line, and nothing is beside it.
+                        more = () if name is None and self.people is None else also
+                        columns[name] = open_data(data, name, where, self.people, more)
                 if question.by is not None:
                     _refuse_lines(columns[name])
         return columns
