@@ -39,7 +39,7 @@ COMMANDS = {
     "plan": "Rank every protocol for a question by its exact error, with its cost.",
     "people-needed": "Find how many people a question needs, in every model of trust: how many are enough.",
     "collection": "Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
-    "serve": "Run surveys on this machine, with a desk to make, watch and close them: for a first look and for tests.",
+    "serve": "Run surveys on this machine, with a desk to make, watch and close them.",
     "shuffler": "Run the shuffler of a live collection: it learns who takes part, but no answers.",
     "analyzer": "Run the analyzer of a live collection: it learns the answers, but not whose they are.",
     "report": "Act as a device: answer a live collection, or send a report for everybody in a file.",

@@ -37,13 +37,16 @@ from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import Action
 from shuffledp.engine.columns import Column
 from shuffledp.engine.people import Of, Reduce
+from shuffledp.mechanisms import geometric
 from shuffledp.numerics.intervals import Difference, DifferenceError, DiscreteLaplaceError
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.planner.question import candidates
+from shuffledp.protocols import correlated_histogram
 from shuffledp.questions.answer import Answer
 from shuffledp.questions.prepared import Prepared, prepare
 from shuffledp.questions.question import AutoBounds, Question
 from shuffledp.questions.survey import Survey
+from shuffledp.tasks.numbers import Bin, Cdf, Range
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Spending
@@ -106,7 +109,10 @@ class Bands:
 ALL = Bands(first=-20, last=62)
 OF_PEOPLE = Bands(first=-10, last=30)
 """For what several rows of a person become: they are added up as fixed-point numbers, of which 2^-10 is a unit."""
-_MECHANISMS = {Model.CENTRAL: "geometric", Model.SHUFFLE: "correlated_histogram"}
+_MECHANISMS = {
+    Model.CENTRAL: geometric.SPEC.name,
+    Model.SHUFFLE: correlated_histogram.SPEC.name,
+}
 """What counts the bands: the law of its noise is known, and the same in each of them."""
 
 
@@ -248,8 +254,9 @@ class Bounding:
         """The bounds that the counts of the bands give; refuses if no band has enough people."""
         threshold = find_threshold(counted.estimate)
         values: Floats = np.asarray(counted.estimate.value)
-        task, options = self.question.task, self.question.kind.read_options(self.question.options)
-        points = options.get("at", ()) if task in ("cdf", "range") else ()
+        kind = self.question.kind
+        options = kind.read_options(self.question.options)
+        points = options.get("at", ()) if kind in (Cdf, Range) else ()
         places = choose_bounds(values >= threshold, self.bands, points)
         if places is None:
             raise UnsupportedError(
@@ -365,7 +372,7 @@ def prepare_bounds(
     )
     bands = Question(
         name=question.name,
-        task="bins",
+        task=Bin.name,
         column=question.column,
         options={"edges": bounding.bands.edges},
         protocol=_MECHANISMS[survey.model],
