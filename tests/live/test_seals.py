@@ -474,3 +474,15 @@ def test_a_collection_with_a_floor_works_alike(tmp_path):
     shuffler.tick(LATE)
     assert hand_over(shuffler, analyzer) == "published"
     assert analyzer.results()[0]["promise"]["local_epsilon"] == 3.0
+
+
+def test_what_cannot_be_written_into_the_log_is_not_sealed(tmp_path, monkeypatch):
+    log = FolderLog(tmp_path / "log")
+    log.begin()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FolderLog, "_put", fail)
+    with pytest.raises(SealError):
+        log.create(0, Entry(batch=bytes(32), other=bytes(32)))
