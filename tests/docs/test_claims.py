@@ -1,14 +1,19 @@
 """No command states a number about privacy that the table of claims does not know."""
 
+import html
 import json
+import math
 import re
+from xml.etree import ElementTree
 
 import pytest
 
 import live_support as live
+from commands import commands
 from repository import ROOT
 from shuffledp.cli._live import describe_collection
 from shuffledp.core.claims import CLAIMS, find_claims, find_field, list_unclaimed
+from shuffledp.live.serve.rehearse import Rehearsal
 from shuffledp.live.wire.document import Pledge
 
 PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest)")
@@ -113,6 +118,54 @@ def test_what_json_holds(name, say):
     assert [path for path in sorted(paths) if find_field(command, path) is None] == []
 
 
+def read_picture(path):
+    """What a person reads in a picture, without the numbers along its axes."""
+
+    def read(part):
+        if not part.get("id", "").startswith(("xtick", "ytick")):
+            yield part.text or ""
+            for each in part:
+                yield from read(each)
+                yield each.tail or ""
+
+    return " ".join(read(ElementTree.parse(path).getroot()))  # noqa: S314, our own
+
+
+def read_page(path):
+    """What a person reads on a page."""
+    page = re.sub(r"<(style|script)\b.*?</\1>", "", path.read_text(), flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+DRAWN = [each for each in COMMANDS if each.startswith(("run", "estimate", "amplify", "plan"))]
+DRAWN.remove("plan survey")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_is_drawn(name, say, tmp_path):
+    import matplotlib as mpl
+
+    command = name.split()[0]
+    ends = ["svg", "html"] if command in ("run", "estimate") else ["svg"]
+    for end in ["html"] if name == "run survey" else ends:
+        path = tmp_path / f"drawn.{end}"
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            result, text = say(f"{COMMANDS[name]} --plot {path}".replace(BUDGET, ""))
+        assert result.exit_code == 0, text
+        drawn = read_page(path) if end == "html" else read_picture(path)
+        assert list_unclaimed(drawn) == []
+        assert find_claims(drawn)
+
+
+def test_what_help_says(say):
+    names = commands()
+    assert len(names) > 40
+    for name in names:
+        result, text = say(f"{name} --help".removeprefix("shuffledp "))
+        assert result.exit_code == 0, name
+        assert list_unclaimed(re.sub("[│╭╮╰╯─]", " ", text)) == [], name
+
+
 def test_pages_of_live_collections():
     text = (ROOT / "src/shuffledp/live/pages/texts/en.json").read_text()
     stated = [found.start() for found in re.finditer(r"epsilon = \{", text)]
@@ -141,8 +194,38 @@ def test_what_live_collections_say(reports, composed):
     assert names == ["live: the promise", "live: the floor"]
 
 
+def test_what_a_report_and_a_rehearsal_say(capsys):
+    from shuffledp.cli.report import _tell_price
+
+    _tell_price(live.make_collection())
+    said = capsys.readouterr()
+    text = said.out + said.err
+    assert list_unclaimed(text) == []
+    names = [claim.name for _, _, claim in find_claims(text)]
+    assert names == ["live: the promise", "live: the floor"]
+    for noise, floor in (("devices", 3.0), ("servers", math.inf)):
+        played = Rehearsal(
+            people=90,
+            accepted=90,
+            rejected={},
+            lost=0,
+            doubled=0,
+            seconds=1.5,
+            epsilon=1.0,
+            delta=1e-6,
+            local_epsilon=floor,
+            noise=noise,
+            bytes_per_report=200,
+            questions={},
+        )
+        assert list_unclaimed(str(played)) == []
+        assert [claim.name for _, _, claim in find_claims(str(played))] == ["live: a rehearsal"]
+
+
 def test_a_new_sentence_is_noticed():
     for text in (
+        "epsilon: 0.5",
+        "delta (1e-6)",
         "You have epsilon = 0.5 against everybody.",
         "Your delta is 1e-9.",
         "epsilon of at most 0.3",
@@ -151,6 +234,7 @@ def test_a_new_sentence_is_noticed():
     ):
         assert list_unclaimed(text), text
     assert find_field("run", "epsilon_of_friends") is None
+    assert find_field("audit", "friends.epsilon") is None
 
 
 def test_every_claim_names_its_view():

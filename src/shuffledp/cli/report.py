@@ -10,6 +10,7 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._live import describe_collection, read_pairs
 from shuffledp.cli._terminal import explain_errors, tell
+from shuffledp.core.privacy import round_up
 
 __all__ = ["report"]
 
@@ -95,7 +96,8 @@ def report(
 def _tell_price(collection: sdp.live.wire.Collection) -> None:
     """Say what a report costs before there is one, and what whoever sends it agrees to."""
     pledge = collection.pledge
-    several = "all reports of a device together" if pledge.composed else "each report"
+    several = "all reports of a device together" if pledge.composed else "each report of a device"
+    epsilon, delta = round_up(pledge.epsilon, 6), round_up(pledge.delta, 3)
     texts = collection.texts
     for said in (texts.welcome, texts.contact and f"Contact: {texts.contact}"):
         if said:
@@ -103,7 +105,9 @@ def _tell_price(collection: sdp.live.wire.Collection) -> None:
     if texts.consent:
         tell(f"Who answers agrees to this: {texts.consent}")
     tell(f"Collection {collection.id.hex()}")
-    tell(f"Promise: epsilon = {pledge.epsilon:g}, delta = {pledge.delta:g}, for {several}.")
+    tell(
+        f"Promise, if shuffler and analyzer do not conspire: epsilon = {epsilon}, delta = {delta} (for {several})."
+    )
     tell(f"Floor, what is left if everybody else conspires: {pledge.describe_floor()}.")
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 __all__ = ["CLAIMS", "Claim", "find_claims", "find_field", "list_unclaimed"]
 
 _NUMBER = re.compile(
-    r"\b(?:epsilon0?|delta0?)\b[^0-9.,:;()]{0,12}[0-9]"
+    r"(?<!--)\b(?:epsilon0?|delta0?)\b(?:\s*[:(]\s*|[^0-9.,:;()]{0,12})[0-9](?!/n)"
     r"|\bguess(?:es)? [^.]{0,30}right[^.]{0,30}[0-9]"
 )
-"""What states a number about privacy."""
+"""What states a number about privacy; an option of a command (--epsilon 1) states none."""
 _AMOUNT = r"[0-9][0-9.e+-]*[0-9]|[0-9]"
 
 _THIS = "this release alone"
@@ -146,6 +146,12 @@ CLAIMS = (
         trust="as the guarantee beside it",
     ),
     Claim(
+        name="what shuffling makes",
+        says=rf"Shuffling makes epsilon = (?:{_AMOUNT}) of epsilon0 = (?:{_AMOUNT}) \(delta = (?:{_AMOUNT})\)",
+        sees="all messages of a shuffle without senders, of any randomizer with that local epsilon",
+        trust=_SHUFFLER,
+    ),
+    Claim(
         name="local budget",
         says=rf"epsilon0 = (?:{_AMOUNT})",
         sees="the message of one person, with the sender",
@@ -171,7 +177,7 @@ CLAIMS = (
         name="audit",
         says=rf"(?:The claim \(epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT})\)"
         rf"|delta (?:=|>=|<=) (?:{_AMOUNT}) at epsilon = (?:{_AMOUNT}))",
-        fields=(r"audit\.\w+(\.\w+)*",),
+        fields=(r"audit\.(claimed_delta|delta|lower|epsilon)",),
         sees="what the audited view is: one message, or all messages of n people without senders",
         trust="that the audited code is the one that runs",
     ),
@@ -202,6 +208,22 @@ CLAIMS = (
         sees="what is published: the answers of a window, and the tallies behind them",
         releases="one window, or all windows of the collection together where that is said (composed)",
         trust="shuffler and analyzer do not conspire; the stated number of reports of a batch are honest",
+    ),
+    Claim(
+        name="live: a rehearsal",
+        says=rf"epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}), (?:no floor|local epsilon = (?:{_AMOUNT})); the "
+        r"(?:devices|servers) add the noise",
+        sees="made-up people: nobody is protected; what one window of the survey would promise",
+        unit=_DEVICE,
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="live: hardly a floor",
+        says=rf"a local epsilon above (?:{_AMOUNT}), which hides nothing from a shuffler that conspires",
+        sees="every report of a device, with the device",
+        releases="one report",
+        unit=_DEVICE,
+        trust="the shuffler: without it nothing is left",
     ),
     Claim(
         name="live: the floor",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
+from shuffledp.core.privacy import round_up
 from shuffledp.core.randomizer import WordSource
 from shuffledp.live.disk import open_database, transaction
 from shuffledp.live.effort import check_promise
@@ -228,8 +229,8 @@ class Device:
         price = 0.0 if pledge.composed and earlier else pledge.epsilon
         if self._add_up("epsilon") + _read(price) > _read(self._budget):
             raise BudgetError(
-                f"the device has spent epsilon = {self.spent.epsilon:g} of {self._budget:g}, and this "
-                f"collection costs {price:g}"
+                f"the device has spent epsilon = {round_up(self.spent.epsilon, 6)} of {self._budget:g}, and this "
+                f"collection costs {round_up(price, 6)}"
             )
         return price
 

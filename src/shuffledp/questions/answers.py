@@ -12,7 +12,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.notebook import as_html, as_prose, say, stack
-from shuffledp.core.privacy import Guarantee, round_up
+from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.steps import draw_distribution
 from shuffledp.core.validate import level as valid_level
@@ -248,15 +248,12 @@ class SurveyAnswer:
             stack(draw_distribution(answer.picture), answer._repr_html_())
             for answer in self.answers
         )
-        told = map(say, (self._about, self._spent, *self._told))
+        told = map(say, (self._about, self._promised, *self._told))
         return stack(say(self.title, bold=True), *warnings, *drawn, *told)
 
     @property
-    def _spent(self) -> str:
-        return (
-            f"Spent, for all questions together: epsilon = {round_up(self.guarantee.epsilon, 6)}, "
-            f"delta = {round_up(self.guarantee.delta, 3)}."
-        )
+    def _promised(self) -> str:
+        return f"For all questions together: {self.guarantee}."
 
     def _page_body(self) -> str:
         parts = [f"<h1>{html.escape(self.title)}</h1>"]
@@ -267,7 +264,7 @@ class SurveyAnswer:
             parts.append(as_html(answer.picture))
             parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
         parts.append(f"<p>{html.escape(self._about)}</p>")
-        parts.append(f"<h2>The promise</h2><p>{html.escape(self._spent)}</p>")
+        parts.append(f"<h2>The promise</h2><p>{html.escape(self._promised)}</p>")
         parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
         return "".join(parts)
 
