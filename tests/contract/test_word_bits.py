@@ -1,11 +1,14 @@
 """Words have 1 to 64 bits: every device refuses other widths itself, whoever makes it."""
 
+import importlib
+import inspect
+import pkgutil
 from dataclasses import fields, replace
 
 import pytest
 
 from contract.examples import all_examples
-from shuffledp import ParameterError
+from shuffledp import ParameterError, protocols
 
 CASES = [
     pytest.param(case, id=f"{each.spec.name}-{case.model.value}")
@@ -27,3 +30,22 @@ def test_words_of_another_width_are_refused(case, bits):
     if "word_bits" in case.parameters:
         with pytest.raises(ParameterError, match="word_bits"):
             case.make(word_bits=bits)
+
+
+WIDTHS = {"hadamard_blanket", "local_hashing", "unary", "fake_users"}
+"""The files of devices that read many words of 32 bits; all others read words of 64."""
+
+
+def test_widths_that_nobody_chose():
+    """A narrower word rounds every probability a bit more: nobody gets one without asking for it."""
+    made = 0
+    for module in pkgutil.iter_modules(protocols.__path__):
+        loaded = importlib.import_module(f"{protocols.__name__}.{module.name}")
+        for name, each in vars(loaded).items():
+            if not callable(each) or getattr(each, "__module__", "") != loaded.__name__:
+                continue
+            width = inspect.signature(each).parameters.get("word_bits")
+            if width is not None and width.default is not width.empty:
+                made += 1
+                assert width.default == (32 if module.name in WIDTHS else 64), (module.name, name)
+    assert made > 50

@@ -348,6 +348,19 @@ TRIPS = {
 }
 
 
+def test_a_file_without_rows_has_no_people(tmp_path):
+    path = write({name: [] for name in TRIPS}, tmp_path / "trips.csv")
+    reduction = sdp.engine.Reduction(
+        column=sdp.open_column(path, "km", people=sdp.engine.People.read("who", reduce="sum")),
+        how=sdp.engine.Reduce("sum"),
+        domain=sdp.Integers(lower=0, upper=9),
+        policy=sdp.OnInvalid.DROP,
+        key="k",
+    )
+    with pytest.raises(sdp.DataError, match="column 'km' has no rows"):
+        spark.Spark().reduce(reduction)
+
+
 @pytest.mark.parametrize("kind", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
 def test_rows_become_people_as_on_one_machine(kind, tmp_path):
     """The same value for the same person and key; slowly with every reduction, filters and groups."""

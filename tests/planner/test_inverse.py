@@ -78,6 +78,15 @@ def test_no_epsilon_is_enough():
     plan = sdp.plan("count", n=100_000, error=1e-3, delta=1e-6, models="local")
     assert plan.chosen is None
     assert plan.epsilon is None
+    assert plan.n == 100_000
     rr = next(row for row in plan.rows if row.protocol == "rr" and row.model.value == "local")
     assert rr.reason == "no epsilon up to 20 is enough"
     assert plan.to_dict()["epsilon"] is None
+
+
+def test_no_number_of_people_is_enough():
+    ends = {"lower": 0.0, "upper": 1.0, "steps": 1}
+    plan = sdp.plan("mean", error=1e-6, epsilon=0.5, delta=1e-12, models="local", **ends)
+    assert plan.chosen is None
+    assert plan.n is None
+    assert plan.epsilon == 0.5

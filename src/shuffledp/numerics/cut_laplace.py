@@ -105,7 +105,7 @@ class CutLaplaceSum:
     """
 
     noise: CutLaplace
-    times: int = 2
+    times: int
 
     @property
     def variance(self) -> float:
