@@ -11,13 +11,19 @@ import pytest
 from accounting.channels import RATIOS, extremal_channel, krr, random_channel
 from shuffledp.accounting import positive_part as module
 from shuffledp.accounting.base import find_deltas
-from shuffledp.accounting.blanket import Blanket, BlanketProfile, generic_blanket, law_blankets
+from shuffledp.accounting.blanket import (
+    Blanket,
+    BlanketProfile,
+    _round_excess,
+    generic_blanket,
+    law_blankets,
+)
 from shuffledp.accounting.clones import clones_2023
 from shuffledp.accounting.exact import local_ratio, shuffled_delta
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law
-from shuffledp.numerics.rounding import exp_upper
+from shuffledp.numerics.rounding import UNIT, exp_upper
 from shuffledp.protocols.krr import KRR
 
 F = Fraction
@@ -296,3 +302,11 @@ def test_nearly_all_of_the_view_is_told_apart_at_most_by_what_is_left():
         clones = clones_2023(epsilon0=1.0, n=10**5)
         assert curve.epsilon(delta) == pytest.approx(clones.epsilon(delta), rel=1e-3)
         assert curve.delta(curve.epsilon(delta)) >= clones.delta_lower(curve.epsilon(delta))
+
+
+def test_more_masses_round_more():
+    """What is added for rounding grows with the sums that are rounded, and with what they add."""
+    few, many = (Blanket(mass=(0.5 / k,) * k, first=(2.0,) * k, second=(2.0,) * k) for k in (2, 64))
+    small, large = (_round_excess(each, 1.0) for each in (few, many))
+    assert large > small > 2 * 128 * UNIT * (1 + math.e)
+    assert _round_excess(few, 2.0) > small

@@ -1,17 +1,20 @@
 """Correlated noise: both directions by brute force in two dimensions, published and table values."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import nbinom
 
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting.correlated import (
     CorrelatedNoise,
     CorrelatedPair,
     NegativeBinomialFlood,
+    ThinnedNoise,
     _accumulate,
     flood_level,
     published_flood,
@@ -293,3 +296,32 @@ def test_bad_parameters():
     with pytest.raises(ParameterError, match="epsilon"):
         pair.delta(-0.1)
     assert 0 < pair.delta(0.4) <= 1
+
+
+@pytest.mark.parametrize("r", [0.3, 1.0, 5.5, 300.25])
+@pytest.mark.parametrize("p", [1e-6, 0.3, 0.95, 0.9999])
+@pytest.mark.parametrize("beyond", [1, 64, 4096])
+def test_what_lies_outside_a_window_is_bounded(r, p, beyond):
+    window = NegativeBinomialFlood(r=r, p=p).window(beyond)
+    last = math.floor(max(0, (r - 1) * p / (1 - p))) + beyond - 1
+    first = last + 1 - len(window.masses)
+    assert window.above >= nbinom.sf(last, r, 1 - p) * (1 - 1e-9)
+    assert window.below >= nbinom.cdf(first - 1, r, 1 - p) * (1 - 1e-9)
+    assert window.below <= 1e-18
+
+
+def test_diagonals_are_as_wrong_as_their_window(monkeypatch):
+    real = NegativeBinomialFlood.window
+    noise = ThinnedNoise(epsilon_star=1.0, flood=NegativeBinomialFlood(r=5.5, p=0.75), share=1.0)
+    _, error, outside = noise.find_diagonals()
+    for name in ("error", "scale_error"):
+
+        def window(flood, beyond, name=name):
+            return replace(real(flood, beyond), **{name: 0.25})
+
+        monkeypatch.setattr(NegativeBinomialFlood, "window", window)
+        assert 0.25 < noise.find_diagonals()[1] < 0.25 + 2 * error
+    monkeypatch.setattr(
+        NegativeBinomialFlood, "window", lambda flood, more: replace(real(flood, more), below=0.125)
+    )
+    assert noise.find_diagonals()[2] == pytest.approx(0.125 + outside, rel=1e-9)

@@ -1,6 +1,7 @@
 """The expected positive part of a sum: by listing, by Fourier, and by 40 digits."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -345,3 +346,12 @@ def test_rare_large_values_are_not_tilted_too_far():
     device = GaussianNoise(domain=Reals(lower=0, upper=1, steps=2), sigma=0.8)
     curve = profile(randomizer=device, n=900, honest=1, bound="blanket")
     assert curve.delta(1.0) < 2e-8
+
+
+def test_what_is_wrong_with_a_tilt_is_added_to_its_bound():
+    tilt = module._Tilt.solve(np.array([[0.3, 0.3]]), np.array([[1.0, -1.2]]), 2_000, 1).take(0)
+    main, error = module._bound_by_normal(tilt)
+    _, more = module._bound_by_normal(replace(tilt, wrong_sd=tilt.wrong_sd + 0.25))
+    assert more >= (error + main * 0.5) * (1 - 1e-9)
+    worse = replace(tilt, offset=tilt.offset + 0.25)
+    assert module._bound_by_normal(worse)[1] >= (error + 0.25 * tilt.n) * (1 - 1e-9)

@@ -1,5 +1,6 @@
 """What every registered mechanism must satisfy. A new one is covered by being registered."""
 
+import inspect
 import json
 import math
 from fractions import Fraction
@@ -280,3 +281,12 @@ def test_names():
         assert getattr(sdp.mechanisms, name).SPEC is spec(name)
     with pytest.raises(sdp.ParameterError, match="must be one of laplace, geometric"):
         spec("gaussian")
+
+
+@pytest.mark.parametrize("found", MECHANISMS, ids=lambda found: found.name)
+def test_what_must_be_given_is_declared(found):
+    """The planner asks the declared options, and never the signature."""
+    takes = inspect.signature(found.make).parameters
+    assert found.options
+    for option, needed in found.options.items():
+        assert needed == (takes[option].default is inspect.Parameter.empty), option

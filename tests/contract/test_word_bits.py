@@ -49,3 +49,25 @@ def test_widths_that_nobody_chose():
                 made += 1
                 assert width.default == (32 if module.name in WIDTHS else 64), (module.name, name)
     assert made > 50
+
+
+def test_numbers_of_another_type_are_refused_by_name():
+    """By every device and analyzer, of every number that it is made of."""
+    seen = set()
+    for (case,) in (each.values for each in CASES):
+        for part in (case.protocol.randomizer, case.protocol.analyzer):
+            for each in fields(part):
+                value, place = getattr(part, each.name), (type(part), each.name)
+                if not each.init or place in seen or type(value) not in (int, float):
+                    continue
+                seen.add(place)
+                for wrong in ("7", True, *([value + 0.5] if type(value) is int else [])):
+                    with pytest.raises(ParameterError, match=each.name):
+                        replace(part, **{each.name: wrong})
+    assert len(seen) > 80
+
+
+def test_makers_say_what_they_make():
+    for each in (each for each in all_examples() if each.spec.make is not None):
+        said = inspect.signature(each.spec.make).return_annotation
+        assert getattr(said, "__name__", said) == "ShuffleProtocol", each.spec.name

@@ -123,6 +123,12 @@ def test_labels_from_numpy():
     assert answer.labels == ("a", "b")
 
 
+def test_counts_are_between_nothing_and_everybody():
+    mechanism = stability_histogram.make(n=300, epsilon=0.05, delta=0.3)
+    answer = mechanism.release({"a": 300}, SeededWords(1))
+    assert answer.limits == (0.0, 300.0)
+
+
 def test_nothing_may_survive():
     mechanism = stability_histogram.make(n=2, epsilon=1.0, delta=1e-9)
     answer = mechanism.release({"a": 1, "b": 1}, SeededWords(1))

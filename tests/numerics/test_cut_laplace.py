@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
 from shuffledp.numerics.rounding import exp_bounds, exp_lower
 from shuffledp.testing.tapes import all_tapes
 
@@ -51,3 +51,12 @@ def test_few_bits_cannot_carry_long_laws() -> None:
         CutLaplace(rate=0.2, most=2, word_bits=1)
     with pytest.raises(ParameterError, match="rate=0"):
         CutLaplace(rate=0.0, most=2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"most": 0}, {"most": MOST_STEPS + 1}, {"most": 1.5}, {"rate": 0.0}, {"word_bits": 65}],
+)
+def test_what_no_law_has_is_refused_by_name(wrong: dict[str, float]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        CutLaplace(**{"rate": 0.5, "most": 3, **wrong})

@@ -61,6 +61,11 @@ class TestSets:
         with pytest.raises(sdp.ParameterError, match="shares"):
             SparseHistogram(k=3, shares=shares, word_bits=4)
 
+    def test_a_word_names_every_bin(self):
+        assert SparseHistogram(k=16, shares=(15, 1), word_bits=4).k == 16
+        with pytest.raises(sdp.ParameterError, match="k=17"):
+            SparseHistogram(k=17, shares=(15, 1), word_bits=4)
+
     def test_nobody_sends_noise(self):
         randomizer = SparseHistogram(k=3, shares=(15, 1), word_bits=4)
         messages = randomizer.encode(np.array([2]), np.array([[15, 0]], dtype=np.uint8))

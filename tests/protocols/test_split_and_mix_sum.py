@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import nbinom
 
+from shuffledp import ParameterError
 from shuffledp.protocols.split_and_mix.noise import (
     NoiseShare,
     ideal_delta,
@@ -75,3 +76,9 @@ def test_small_delta_by_hand():
     p = float(sum(mass for d, mass in share.law().items() if d % 2))
     found = small_delta(epsilon=0.5, reach=1, share=share, honest=1, modulus=2)
     assert found == pytest.approx(1 - p - np.exp(0.5) * p, rel=1e-8)
+
+
+@pytest.mark.parametrize("shape", [Fraction(0), Fraction(-1, 2)])
+def test_nobody_hides_nothing(shape):
+    with pytest.raises(ParameterError, match="shape"):
+        ideal_delta(epsilon=1.0, reach=10, rate=Fraction(1, 10), shape=shape)

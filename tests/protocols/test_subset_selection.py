@@ -224,3 +224,10 @@ def test_blocks_of_people_change_nothing(monkeypatch):
         calls.clear()
         np.testing.assert_array_equal(device.encode(inputs, words).payload, whole)
         assert set(calls[:-1]) == {block}
+
+
+@pytest.mark.parametrize("k", [3, 4, 7, 16, 50, 1000])
+def test_the_size_that_a_plan_foresees_is_the_one_that_is_made(k):
+    for epsilon0 in np.linspace(0.1, 6.0, 40):
+        made = subset_selection._choose_best(k, float(epsilon0), 64)
+        assert subset_selection._best_size(k, float(epsilon0)) == made.w

@@ -10,6 +10,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
+from live.wire.vectors import survey
 from shuffledp import protocols
 from shuffledp.live.wire.document import Collection, Pledge, Windows, compute_guarantee
 from shuffledp.live.wire.question import carry
@@ -284,3 +285,26 @@ def test_canonical_refuses_what_cannot_be_read():
     with pytest.raises(sdp.WireError):
         write_canonical({"a": 2**53})
     assert read_json(write_canonical({"a": "\u00e4"})) == {"a": "\u00e4"}
+
+
+def list_objects(content, path=()):
+    """The paths of all objects within a document, itself among them."""
+    if isinstance(content, dict):
+        yield path
+    for step, each in enumerate(content) if isinstance(content, list) else content.items():
+        if isinstance(each, dict | list):
+            yield from list_objects(each, (*path, step))
+
+
+def test_nothing_unknown_is_anywhere_in_a_document():
+    """What one reader skips another may obey."""
+    raw = survey().raw
+    paths = list(list_objects(json.loads(raw)))
+    assert len(paths) > 20
+    for path in paths:
+        content = json.loads(raw)
+        inner = content
+        for step in path:
+            inner = inner[step]
+        inner["more"] = 1
+        refused(json.dumps(content).encode(), "more|law|parameters")

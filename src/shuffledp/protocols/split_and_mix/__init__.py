@@ -189,6 +189,9 @@ class SumModulo:
     task: str
     tail: int
 
+    def __post_init__(self) -> None:
+        whole("tail", self.tail, at_least=0)
+
     def influence(self) -> Fraction:
         """Return a message's share of what a report can do: move the sum anywhere among all q, in people."""
         return Fraction(self.device.modulus, reach(self.device.domain) * self.device.shares)
