@@ -12,6 +12,8 @@ import shuffledp as sdp
 from contract.examples import examples_of
 from shuffledp.accounting.base import find_epsilon
 from shuffledp.accounting.blanket import law_blankets
+from shuffledp.accounting.closed_forms import CLOSED_FORMS
+from shuffledp.accounting.comparison import BoundComparison
 from shuffledp.core.domain import Categories
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.protocols.krr import KRR
@@ -357,3 +359,10 @@ class TestWhereEpsilonEndsAtZero:
             return 0.25 if epsilon == 0 else 0.2 * (1 - epsilon)
 
         assert 0 < find_epsilon(delta_at, 0.22, epsilon0=1.0, guess=0.5) <= 1e-11
+
+
+def test_the_curve_of_the_lower_bound_ends_where_there_is_none():
+    curves, guesses = BoundComparison(epsilon0=1.0, n=10_000, honest=1).trace([1e-9, 1e-3, 0.9])
+    (name,) = guesses - {form.name for form in CLOSED_FORMS}
+    assert [delta for _, delta in curves[name]] == [1e-9, 1e-3]
+    assert all(epsilon > 0 for epsilon, _ in curves[name])

@@ -81,6 +81,9 @@ def test_laplace_is_nearly_the_continuous_one():
 def test_laplace_reach_counts_the_rounding():
     assert laplace.make(epsilon=1.0, sensitivity=1.0, step_exponent=-2).reach == 4
     assert laplace.make(epsilon=1.0, sensitivity=0.9, step_exponent=-2).reach == 4
+    for wrong in (-501, 401, 0.5):
+        with pytest.raises(ParameterError, match="step_exponent"):
+            laplace.make(epsilon=1.0, sensitivity=1.0, step_exponent=wrong)
     assert laplace.make(epsilon=1.0, sensitivity=1.0, k=3, step_exponent=-2).reach == 6
     assert laplace.make(epsilon=1.0, sensitivity=0.01, step_exponent=0).reach == 1
 

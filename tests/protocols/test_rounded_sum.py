@@ -18,6 +18,7 @@ from shuffledp.protocols.rounded_sum import (
     largest_error,
     make,
 )
+from shuffledp.protocols.shared.sums import bound_bias
 from shuffledp.testing import Examples
 from support import ALPHA
 
@@ -264,3 +265,11 @@ class TestRefusals:
         common = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "lower": 0, "upper": 10}
         with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=message):
             make(**{**common, **change})
+
+
+@pytest.mark.parametrize("n", [10, 1000])
+def test_the_bias_of_places_adds_up(n):
+    domain = sdp.Reals(lower=0.0, upper=8.0, steps=16)
+    assert bound_bias(domain, "sum", n) == pytest.approx(n * bound_bias(domain, "sum", 1))
+    assert bound_bias(domain, "mean", n) == pytest.approx(bound_bias(domain, "mean", 1))
+    assert 8.0 * 2.0**-42 < bound_bias(domain, "mean", n) < 8.0 * 2.0**-40
