@@ -57,10 +57,15 @@ def trees():
     }
 
 
+@cache
+def nodes(tree):
+    return [*ast.walk(tree)]
+
+
 def calls(tree, *names):
     return [
         node
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
     ]
 
@@ -70,7 +75,7 @@ def list_protocol_classes():
     return {
         node.name
         for tree in trees().values()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
         and any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
     } - {"Column"}
@@ -122,7 +127,7 @@ def find_names_of_tasks(tree, file="elsewhere.py"):
     """Comparisons of something with the name of a task, or with some of them, outside the files of all of these."""
     strange = {name for name, task in TASKS.items() if not is_home(task, file)}
     found = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.Compare):
             continue
         sides = [node.left, *node.comparators]

@@ -25,6 +25,7 @@ def check(record):
     assert all(verdict.why for verdict in differing)
 
 
+@pytest.mark.slow  # `test_runner` compares runs of a small experiment
 def test_the_fast_ones_agree_whatever_runs_them(tmp_path):
     alone = run_lab(QUICK, effort=Effort.QUICK, out=tmp_path / "one")
     together = run_lab(QUICK, effort=Effort.QUICK, out=tmp_path / "two", workers=2)
@@ -95,6 +96,22 @@ def test_a_sample_that_is_taken_for_everybody_is_noticed(monkeypatch):
     assert agreement(parts["check_floor"](context, parts["Table"]())) == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("factor", "verdicts"), [(1.0, [True, True]), (1.4, [False, True]), (4.0, [False, False])]
+)
+def test_errors_of_trees_that_are_not_those_stated_are_noticed(monkeypatch, factor, verdicts):
+    """Runs whose squared errors are on average what is stated, and the same ones scaled: nothing is dealt."""
+    parts = bundles(monkeypatch, find_error=lambda *_: 40.0, make_tree=lambda shape: shape)
+
+    def errors(_context, _shape, runs):
+        return [np.full(8, 40.0 * factor * way) for way in np.resize([0.8, 1.2, 0.98], runs)]
+
+    monkeypatch.setitem(parts, "deal_trees", errors)
+    context = Context(name="bundles", effort=Effort.QUICK)
+    assert agreement(parts["check_dealt"](context, parts["Table"]())) == verdicts
+
+
+@pytest.mark.slow
 def test_trees_with_more_noise_than_they_state_are_noticed(monkeypatch):
     parts = bundles(monkeypatch)
     deal, context = parts["deal_trees"], Context(name="bundles", effort=Effort.QUICK)

@@ -5,13 +5,14 @@ import csv
 import json
 import re
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from typer.testing import CliRunner
 
 import shuffledp as sdp
 from shuffledp.cli import app
-from shuffledp.lab import Effort, Record, Verdict, discovery, page, run_lab, write_page
+from shuffledp.lab import Effort, Record, Verdict, discovery, page, run_lab, runner, write_page
 from shuffledp.lab.page import name_verdict
 
 GOOD = '''
@@ -93,6 +94,19 @@ def test_the_same_files_every_time(laboratory):
         assert (laboratory / "first/good" / file).read_bytes() == (
             laboratory / "second/good" / file
         ).read_bytes()
+
+
+def test_several_workers_write_what_one_writes(laboratory, monkeypatch):
+    """Threads in the place of processes, which take seconds to start; `test_experiments` has real ones."""
+    alone = run_lab(["good", "bad"], effort=Effort.QUICK, out=laboratory / "one")
+    monkeypatch.setattr(runner, "_pool", lambda _: ThreadPoolExecutor(1))
+    together = run_lab(["good", "bad"], effort=Effort.QUICK, out=laboratory / "two", workers=2)
+    assert [each.name for each in together] == ["good", "bad"]
+    assert [each.verdicts for each in together] == [each.verdicts for each in alone]
+    assert [bool(each.failure) for each in together] == [False, True]
+    for file in ("sum.svg", "sum.png", "table.csv"):
+        first, second = (laboratory / run / "good" / file for run in ("one", "two"))
+        assert first.read_bytes() == second.read_bytes()
 
 
 def test_a_failure_is_told_and_the_others_run(laboratory):

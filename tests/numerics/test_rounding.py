@@ -17,7 +17,6 @@ from shuffledp.numerics.rounding import (
     float_below,
     log_lower,
     log_upper,
-    scale_above,
 )
 
 POINTS = [
@@ -114,13 +113,6 @@ class TestFloatsOnASide:
     def test_decimals(self, text):
         value = Decimal(text)
         assert Decimal(float_below(value)) < value < Decimal(float_above(value))
-
-
-@pytest.mark.parametrize("bits", [0, 1, 52, 64, 300, 1060, 1100, 1400])
-def test_scaled_integers_are_rounded_up_like_fractions(bits):
-    around = [2**power + more for power in (0, 1, 52, 53, 54, 60, 400) for more in (-1, 0, 1)]
-    for number in [0, 1, 3, *around, 3**100, 7**200]:
-        assert scale_above(number, bits) == float_above(Fraction(number, 1 << bits))
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def fits(errors, rate):
 
 
 @pytest.mark.parametrize(
-    ("runs", "wrong"), [(2000, 1.2), pytest.param(8000, 1.0, marks=pytest.mark.slow)]
+    ("runs", "wrong"), [(1000, 1.2), pytest.param(8000, 1.0, marks=pytest.mark.slow)]
 )
 def test_error_is_discrete_laplace(runs, wrong):
     """A wrong rate is found out, by more runs a nearer one."""

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from shuffledp.engine.formats import (
     LINE,
     TEXT,
     DataFile,
+    Files,
     Format,
     Paths,
     explain_unreadable,
@@ -41,9 +43,6 @@ from shuffledp.engine.queries import (
 )
 from shuffledp.engine.values import measure_moments, spell_out
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
     "Chunk",
     "Column",
@@ -53,6 +52,7 @@ __all__ = [
     "group_sets",
     "group_values",
     "open_column",
+    "open_data",
     "read_arrays",
     "read_chunks",
     "take_column",
@@ -316,6 +316,30 @@ def take_column(
         return found
     kept = np.flatnonzero(chosen.choose(beside.__getitem__))
     return replace(found, array=array.take(kept), beside={})
+
+
+def open_data(
+    data: Any,
+    column: str | None = None,
+    where: Filter | None = None,
+    people: People | None = None,
+    also: Sequence[str] = (),
+) -> Column:
+    """Open a column of files or in memory; a list of `Path` objects or `Files` is files, one of strings is values.
+
+    >>> open_data(["cat", "dog", "cat"]).rows
+    3
+    """
+    if isinstance(data, Column):
+        if where is not None or people is not None:
+            given = "where" if people is None else "people"
+            raise UnsupportedError(f"the column is open already: give {given} to open_column")
+        return data
+    several = isinstance(data, list | tuple) and bool(data)
+    listed = several and all(isinstance(each, Path) for each in data)
+    if listed or isinstance(data, str | Path | Files):
+        return open_column(data, column, where=where, people=people, also=also)
+    return take_column(data, column, where=where, people=people, also=also)
 
 
 def _as_arrow(values: Any) -> Any:

@@ -172,17 +172,6 @@ class Laplace:
         radius = self.noise.radius(Fraction(fraction_of_one("beta", beta)), self.k)
         return math.nextafter(self.unit * (radius + 0.5), math.inf)
 
-    def simultaneous_bound(self, beta: float) -> float:
-        """Return the textbook's ln(k / beta) sensitivity / epsilon, for continuous noise.
-
-        There, Pr[max_j |Y_j| >= bound] = 1 - (1 - beta / k)^k <= beta. `accuracy` is the same
-        statement for the law that is sampled.
-
-        >>> round(make(epsilon=1.0, sensitivity=1.0, k=10).simultaneous_bound(0.05), 4)
-        5.2983
-        """
-        return math.log(self.k / fraction_of_one("beta", beta)) * self.sensitivity / self.epsilon
-
 
 def make(
     *, epsilon: float, sensitivity: float, k: int = 1, step_exponent: int | None = None

@@ -21,7 +21,6 @@ __all__ = [
     "float_below",
     "log_lower",
     "log_upper",
-    "scale_above",
     "shorten",
 ]
 
@@ -82,18 +81,6 @@ def float_above(value: Fraction | Decimal) -> float:
     """
     near = float(value)  # rounded correctly, so one step is enough; comparisons are exact
     return near if near >= value else math.nextafter(near, math.inf)
-
-
-def scale_above(number: int, bits: int) -> float:
-    """Return the smallest float that is at least number / 2^bits, for a number >= 0: `float_above` without a fraction.
-
-    >>> scale_above(3, 2), scale_above(2**60 + 1, 60) > 1
-    (0.75, True)
-    """
-    spare = max(0, number.bit_length() - 53)
-    if spare - bits < -1074 and number:  # a float of that size has fewer digits
-        return float_above(Fraction(number, 1 << bits))
-    return math.ldexp(-(-number >> spare), spare - bits)
 
 
 def float_below(value: Fraction | Decimal) -> float:

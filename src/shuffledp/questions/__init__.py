@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from shuffledp.core.loading import load_later
 
 if TYPE_CHECKING:
+    from shuffledp.engine.columns import open_data
     from shuffledp.questions.answer import (
         SEEDED,
         TRUST,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
     from shuffledp.questions.asking import ask, charge, open_spending
     from shuffledp.questions.bounds import Bounds
-    from shuffledp.questions.data import open_data
     from shuffledp.questions.parts import find_error
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.prepared import Part, Prepared, prepare
@@ -85,12 +85,11 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "answers": "QuestionAnswer SurveyAnswer",
             "asking": "ask charge open_spending",
             "bounds": "Bounds",
-            "data": "open_data",
             "parts": "find_error",
             "plans": "SurveyPlan SurveyRow",
             "prepared": "Part Prepared prepare",
             "question": "AutoBounds Question take_auto",
             "source": "Source",
-            "survey": "Survey",
+            "survey": "Survey open_data",
         },
     )

@@ -16,7 +16,7 @@ from shuffledp.core.task import Task
 from shuffledp.numerics.intervals.sample import sampling_variance
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import SAMPLED, find_ends
-from shuffledp.questions.parts import choose_part, describe_part, find_error, find_scale
+from shuffledp.questions.parts import choose_part, describe_part, find_error
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import Grouped
 
@@ -139,7 +139,7 @@ def _fit(task: Task, epsilon: float, n: int) -> Task:
 def _find_error(part: ShuffleProtocol, task: Task, n: int, count: int) -> float:
     """Relative, on the worst data, if one in `count` of the people is asked."""
     asked = max(1, n // count)
-    noise = find_error(part, asked) / find_scale(task, asked)
+    noise = find_error(part, asked) / task.relate(asked)
     if count == 1:
         return noise
     ends, bins = find_ends(part), part.randomizer.domain.size if task_named(part.task).bins else 0

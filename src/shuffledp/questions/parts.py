@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.planner import choose
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.question import Question
     from shuffledp.questions.survey import Survey
 
-__all__ = ["choose_part", "describe_part", "find_error", "find_scale"]
+__all__ = ["choose_part", "describe_part", "find_error", "name_bins"]
 
 
 def choose_part(
@@ -60,6 +61,9 @@ def find_error(protocol: ShuffleProtocol, n: int) -> float:
     return math.sqrt(worst_case(protocol, n=n, size=size, bins=bins).mse)
 
 
-def find_scale(task: Task, n: int) -> float:
-    """What an error is relative to: everybody, or the whole range."""
-    return task.relate(n)
+def name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
+    """Return the bins by name: messages carry the names of categories, not the ends of a range."""
+    domain = protocol.match_domain(declared)
+    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
+        return Categories(k=domain.size, names=domain.labels)
+    return domain

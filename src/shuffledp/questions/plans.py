@@ -32,12 +32,7 @@ from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.questions.answers import name_task
 from shuffledp.questions.local import LocalWay, choose_way
-from shuffledp.questions.parts import (
-    choose_part,
-    describe_part,
-    find_error,
-    find_scale,
-)
+from shuffledp.questions.parts import choose_part, describe_part, find_error
 from shuffledp.tasks.groups import Grouped, spread_groups
 
 if TYPE_CHECKING:
@@ -286,7 +281,7 @@ def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None
 
 @lru_cache(maxsize=8)  # plans are compared by identity
 def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
-    scales = [find_scale(task, plan.n) for task in plan.tasks]
+    scales = [task.relate(plan.n) for task in plan.tasks]
     if plan.way is None:
         relative = [
             find_error(part, plan.n) / s for part, s in zip(plan.parts, scales, strict=True)
@@ -395,7 +390,7 @@ class _Maker:
     def judge(self, parts: Sequence[ShuffleProtocol]) -> float:
         """The largest relative error, each times the weight that the user gave."""
         return max(
-            (question.weight or 1.0) * find_error(part, self.n) / find_scale(task, self.n)
+            (question.weight or 1.0) * find_error(part, self.n) / task.relate(self.n)
             for (question, task), part in zip(self.asked, parts, strict=True)
         )
 
@@ -425,7 +420,7 @@ class _Maker:
         if any(question.weight is not None for question in questions):
             return [question.weight or 1.0 for question in questions]
         errors = [
-            max(find_error(protocol, self.n) / find_scale(task, self.n), 1e-12)
+            max(find_error(protocol, self.n) / task.relate(self.n), 1e-12)
             for protocol, task in zip(chosen, self.tasks, strict=True)
         ]
         middle = math.exp(math.fsum(map(math.log, errors)) / len(errors))
@@ -490,7 +485,7 @@ class _Maker:
         delta = self._left
         if has_fixed_delta(part, self.crowd, usual):
             delta /= 4 * len(self.tasks)
-        wanted = question.error * find_scale(task, self.n)
+        wanted = question.error * task.relate(self.n)
 
         def at(mu: float) -> tuple[_Spent, float]:
             tried = replace(spec.spend(mu, promise), delta=delta)

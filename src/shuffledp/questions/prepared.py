@@ -43,10 +43,10 @@ from shuffledp.questions.answer import (
     tell_unit,
     tell_weaker,
 )
+from shuffledp.questions.parts import name_bins
 from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question
 from shuffledp.questions.survey import Survey, use_grid
-from shuffledp.questions.wording import name_bins
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
 

@@ -17,14 +17,13 @@ from shuffledp.core.task import Declared, Task
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.chunks import Engine, Report
 from shuffledp.engine.codes import Coder, OnInvalid
-from shuffledp.engine.columns import Column
+from shuffledp.engine.columns import Column, open_data
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import Format
 from shuffledp.engine.people import People
 from shuffledp.engine.stages import OPENING, stage
 from shuffledp.engine.values import read_missing
 from shuffledp.planner.question import check_delta
-from shuffledp.questions.data import open_data
 from shuffledp.questions.question import Question
 from shuffledp.questions.source import Source
 from shuffledp.tasks import Mean, Sum
