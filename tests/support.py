@@ -19,6 +19,7 @@ __all__ = [
     "any_protocol",
     "encode_many",
     "enumerated_law",
+    "every",
     "first",
     "fits",
     "mean_estimate",
@@ -30,11 +31,16 @@ enumerated_law = enumerate_law
 
 def first(cases, number=1):
     """Parameters of which the first are always tried, and the others by `make test-all`."""
-    cases = list(cases)
-    return cases[:number] + [
-        pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.slow)
-        for each in cases[number:]
-    ]
+    return [each if i < number else _later(each) for i, each in enumerate(cases)]
+
+
+def every(step, cases):
+    """Parameters of which every `step`-th is always tried, and the others by `make test-all`."""
+    return [_later(each) if i % step else each for i, each in enumerate(cases)]
+
+
+def _later(case):
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
 
 
 def need(found, what):

@@ -368,10 +368,10 @@ def squared_errors(device, protocol, seed):
     else:
         truth = inputs @ device.domain.values(np.arange(size))
         truth = truth / n if protocol.task == "mean" else truth
-    source, terms = sdp.SeededWords(seed), []
+    source, terms, variance = sdp.SeededWords(seed), [], analyzer.variance(inputs)
     for _ in range(2400 // (size if protocol.task == "histogram" else 12)):
         value = analyzer.estimate(device.deal(inputs, source)).value
-        terms.append(np.atleast_1d((value - truth) ** 2 / analyzer.variance(inputs)))
+        terms.append(np.atleast_1d((value - truth) ** 2 / variance))
     return np.concatenate(terms)
 
 

@@ -21,6 +21,7 @@ from file_support import COUNTRIES, N, people, write
 from shuffledp.engine import local, spark
 from shuffledp.engine.reducing import Reduction
 from support import need
+from survey_support import MIXED
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -417,32 +418,14 @@ def test_what_is_wrong_with_a_row_is_said_without_its_value(tmp_path):
     assert "far" not in str(failed.value)
 
 
-SURVEY = """
-epsilon = 2.0
-delta = 1e-6
-honest = 1.0
-on_invalid = "other"
-[questions.way]
-task = "histogram"
-categories = ["car", "bus", "other"]
-[questions.home]
-task = "count"
-[questions.age]
-task = "quantiles"
-lower = 0
-upper = 99
-[questions.pace]
-task = "quantiles"
-lower = 0.0
-upper = 1.0
-[questions.home_by_way]
-task = "count"
-column = "home"
-by = "way"
+SURVEY = (
+    MIXED.replace('"mean"', '"quantiles"')
+    + """
 [questions.region]
 task = "histogram"
 categories = ["north", "south"]
 """
+)
 
 
 @pytest.fixture(scope="module")

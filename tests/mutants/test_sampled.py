@@ -271,6 +271,7 @@ def test_a_recording_knows_who_runs_a_line_and_finds_it_when_it_has_moved(toy):
     assert recorded.stale([*files, "tests/core/test_new.py"]) == ["tests/core/test_new.py"]
 
 
+@pytest.mark.slow
 def test_a_weak_test_leaves_a_survivor_and_a_strong_one_does_not(toy):
     text = TOY_TREE["src/shuffledp/core/toy.py"]
     mutants = [

@@ -10,35 +10,12 @@ import shuffledp as sdp
 from shuffledp.engine import DuckDB, Memory, columns, open_column
 from shuffledp.engine.columns import TooManyGroupsError, group_sets
 from shuffledp.questions import reading
+from survey_support import MIXED
 
 N = 4000
-SURVEY = sdp.Survey.loads("""
-epsilon = 2.0
-delta = 1e-6
-honest = 1.0
-on_invalid = "other"
-[questions.way]
-task = "histogram"
-categories = ["car", "bus", "other"]
-[questions.home]
-task = "count"
-[questions.age]
-task = "quantiles"
-lower = 0
-upper = 99
-[questions.pace]
-task = "mean"
-lower = 0.0
-upper = 1.0
-[questions.home_by_way]
-task = "count"
-column = "home"
-by = "way"
-[questions.children]
-task = "histogram"
-lower = 0
-upper = 4
-""")
+SURVEY = sdp.Survey.loads(
+    MIXED + '[questions.children]\ntask = "histogram"\nlower = 0\nupper = 4\n'
+)
 WAYS = ("car", "bus", "ferry", None)
 FORMS = ("people.csv", "people.parquet", "part-*.parquet", "by=*/people.parquet")
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyarrow.csv import write_csv
 
@@ -14,6 +13,7 @@ import shuffledp as sdp
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.tasks import Count, Histogram, Mean, Sum
 from shuffledp.tasks.groups import Grouped
+from survey_support import PEOPLE, N
 
 TEXT = """epsilon = 1.0
 delta = 1e-6
@@ -36,15 +36,6 @@ task = "count"
 column = "home"
 by = "way"
 """
-N = 20_000
-RNG = np.random.default_rng(1)
-PEOPLE = pa.table(
-    {
-        "way": RNG.choice(["car", "bus", "other"], N, p=[0.5, 0.3, 0.2]),
-        "minutes": RNG.integers(0, 16, N),
-        "home": RNG.random(N) < 0.25,
-    }
-)
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +197,25 @@ def test_the_share_of_honest_people_is_that_of_the_survey():
         ('task = "quantiles"', "", "line 9: question 'minutes' has no task"),
         ('categories = ["car", "bus", "other"]', 'categories = ["car"]', "must be at least two"),
         ("epsilon = 1.0", "epsilon = ", "survey.toml: Invalid value"),
+        ("at = [0.25, 0.5]", "at = [0]", "line 14: question 'minutes': at=0.0 must be > 0 and < 1"),
+        ("at = [0.25, 0.5]", "at = [nan]", "line 14: question 'minutes': at=nan must be finite"),
+        ("at = [0.25, 0.5]", "at = []", "line 14: question 'minutes': at=() must be at least one"),
+        ("upper = 15", "upper = nan", "line 13: question 'minutes': upper=nan must be finite"),
+        ("lower = 0", "lower = 20", "line 13: question 'minutes': upper=15 must be > lower=20"),
+        ('by = "way"', 'by = "way"\ngroups = []', "line 21: question 'home_by_way': groups=[]"),
+        (
+            'by = "way"',
+            'by = "way"\ngroups = "car"',
+            "line 21: question 'home_by_way': groups='car' must be a list",
+        ),
+        (
+            'by = "way"',
+            "by = 3",
+            "line 20: question 'home_by_way': by=3 must be a text",
+        ),
+        ('column = "way"', "column = 3", "line 6: question 'way': column=3 must be a text"),
+        ("epsilon = 1.0", "epsilon = nan", "line 1: epsilon=nan must be finite"),
+        ("weight = 2", 'weight = "much"', "line 15: question 'minutes': weight='much' must be a"),
     ],
 )
 def test_errors_name_the_line(old, new, said):
@@ -420,36 +430,6 @@ def test_many_histograms_have_dummies():
     assert {row.protocol for row in few.rows} == {"correlated_histogram"}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("at = [0.25, 0.5]", "at = [0]", "line 14: question 'minutes': at=0.0 must be > 0 and < 1"),
-        ("at = [0.25, 0.5]", "at = [nan]", "line 14: question 'minutes': at=nan must be finite"),
-        ("at = [0.25, 0.5]", "at = []", "line 14: question 'minutes': at=() must be at least one"),
-        ("upper = 15", "upper = nan", "line 13: question 'minutes': upper=nan must be finite"),
-        ("lower = 0", "lower = 20", "line 13: question 'minutes': upper=15 must be > lower=20"),
-        ('by = "way"', 'by = "way"\ngroups = []', "line 21: question 'home_by_way': groups=[]"),
-        (
-            'by = "way"',
-            'by = "way"\ngroups = "car"',
-            "line 21: question 'home_by_way': groups='car' must be a list",
-        ),
-        (
-            'by = "way"',
-            "by = 3",
-            "line 20: question 'home_by_way': by=3 must be a text",
-        ),
-        ('column = "way"', "column = 3", "line 6: question 'way': column=3 must be a text"),
-        ("epsilon = 1.0", "epsilon = nan", "line 1: epsilon=nan must be finite"),
-        ("weight = 2", 'weight = "much"', "line 15: question 'minutes': weight='much' must be a"),
-    ],
-)
-def test_more_errors_name_the_line(old, new, said):
-    with pytest.raises(sdp.DataError) as error:
-        sdp.Survey.loads(TEXT.replace(old, new, 1))
-    assert said in str(error.value)
-
-
 def test_very_many_cells_are_refused_with_their_cost():
     survey = sdp.Survey.loads(TEXT.replace("upper = 15", f"upper = 15\nsteps = {2**30}", 1))
     with pytest.raises(
@@ -551,114 +531,9 @@ categories = ["car", "other"]
             sdp.ask(people, sdp.Survey.loads(wrong))
 
 
-def ask_locally(count, epsilon=3.0, **changes):
-    questions = tuple(
-        sdp.Question(name=f"q{i}", task="count", column=f"q{i}", **changes) for i in range(count)
-    )
-    return sdp.Survey(epsilon=epsilon, delta=0.0, model="local", questions=questions)
-
-
-def test_one_random_question_where_everybody_keeps_a_floor():
-    """Six yes-or-no questions at a floor of 3: 1.26 / sqrt(n) for 1.98 / sqrt(n), and the plan says so."""
-    plan = ask_locally(6).plan(10_000)
-    assert plan.one_question
-    assert plan.to_dict()["one_question"] is True
-    np.testing.assert_allclose([100 * row.relative for row in plan.rows], 1.257, rtol=1e-3)
-    assert "2 % if everybody answers everything, and 1.3 % with one random question" in str(plan)
-    assert 2.999 < plan.guarantee.epsilon <= 3.001
-    assert plan.guarantee.delta == 0
-    assert ask_locally(1).plan(10_000).protocol.name == "bundle"
-    # With a small epsilon the noise rules, and it is the whole epsilon that counts for more.
-    assert ask_locally(2, epsilon=20.0).plan(10_000).one_question is False
-
-
 def test_one_random_question_is_never_better_with_a_shuffler(survey):
     assert "One random question each would be worse" in str(survey.plan(N))
     assert not survey.plan(N).one_question
-
-
-def test_what_everybody_must_answer():
-    text = 'epsilon = 1.0\nmodel = "local"\n[questions.home]\ntask = "count"\n'
-    tree = '[questions.m]\ntask = "quantiles"\nlower = 0\nupper = 7\n'
-    plan = sdp.Survey.loads(text + tree).plan(5000)
-    assert not plan.one_question
-    assert "'m' asks for quantiles, which one random question is not for" in str(plan)
-    first, second = plan.rows
-    assert 0.7 < first.relative / second.relative < 1.4, "evened out"
-    assert first.share + second.share == pytest.approx(1)
-    weighed = sdp.Survey.loads(text + "weight = 2\n[questions.bus]\ntask = 'count'\n").plan(5000)
-    assert "questions have different weights" in str(weighed)
-    assert [row.share for row in weighed.rows] == pytest.approx([2 / 3, 1 / 3])
-
-
-def test_local_surveys_of_files(tmp_path):
-    """Each person is asked once; the answers are about all, with intervals that say how many were asked."""
-    write_csv(PEOPLE, tmp_path / "people.csv")
-    text = 'epsilon = 4.0\nmodel = "local"\n[questions.home]\ntask = "count"\n'
-    text += '[questions.by]\ntask = "count"\ncolumn = "home"\nby = "way"\n'
-    text += '[questions.way]\ntask = "histogram"\ncategories = ["car", "bus", "other"]\n'
-    text += '[questions.minutes]\ntask = "mean"\nlower = 0\nupper = 15\n'
-    survey = sdp.Survey.loads(text)
-    prepared = survey.prepare(tmp_path / "people.csv")
-    assert prepared.plan.one_question
-    answers = [
-        sdp.ask(each, survey, rng=sdp.SeededWords(3)) for each in (tmp_path / "people.csv", PEOPLE)
-    ]
-    first, second = ({**each.to_dict()["questions"], "minutes": None} for each in answers)
-    assert first == second, "but for means, as text may hold fractions"
-    answer = answers[0]
-    assert answer.guarantee.model is sdp.Model.LOCAL
-    low, high = answer["home"].estimate.interval(1 - 1e-9)
-    assert low <= sum(PEOPLE["home"].to_pylist()) <= high
-    assert answer["by"].estimate.labels == ("car", "bus", "other")
-    assert abs(answer["minutes"].estimate.value - np.mean(PEOPLE["minutes"].to_pylist())) < 3
-    assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
-    assert "Nobody" in answer.explain()
-    seeded = replace(prepared, rng=sdp.SeededWords(9))
-    sent = seeded.randomize(tmp_path / "m.parquet")
-    assert sent.n == sent.rows == sent.messages == N
-    found = sdp.tally_file(sent.path)
-    kept = sdp.read_tally(sdp.write_tally(found, tmp_path / "t.json"))
-    assert (kept.protocol, kept.form) == (prepared.plan.protocol, found.form)
-    apart = sdp.SurveyAnswer.of(kept + kept)
-    assert apart.n == 2 * N
-    assert [each.estimate.labels for each in apart.answers] == [
-        each.estimate.labels for each in answer.answers
-    ]
-    low, high = apart["home"].estimate.interval(1 - 1e-9)
-    assert low <= 2 * sum(PEOPLE["home"].to_pylist()) <= high
-
-
-def test_messages_of_one_random_question_are_those_of_the_device(tmp_path):
-    """Questions are drawn for everybody, and those who have one send what its device says, from the next words."""
-    survey = ask_locally(2)
-    people = {"q0": np.arange(300) % 2 == 0, "q1": np.arange(300) % 3 == 0}
-    prepared = survey.prepare(people, rng=sdp.SeededWords(4))
-    assert prepared.plan.one_question
-    sent = prepared.randomize(tmp_path / "m.parquet")
-    words, device = sdp.SeededWords(4), prepared.plan.protocol.randomizer
-    chosen = device.choose(words.words(300))
-    expected = []
-    for part, values in enumerate(people.values()):
-        own = device.devices[part]
-        codes = values[chosen == part].astype(np.int64)
-        tape = words.words(len(codes) * own.words_per_input).reshape(len(codes), -1)
-        expected += [(part, each) for each in own.encode(codes, tape).payload.tolist()]
-    rows = pq.read_table(sent.path)["message"].to_pylist()
-    assert sorted(map(tuple, rows)) == sorted(expected)
-    with pytest.raises(sdp.DataError, match="they are too few"):
-        ask_locally(6).prepare({f"q{i}": [True, False] for i in range(6)}).answer()
-
-
-def test_local_surveys_of_everything_are_sent_and_tallied(tmp_path):
-    text = 'epsilon = 4.0\nmodel = "local"\n[questions.home]\ntask = "count"\nweight = 2\n'
-    text += '[questions.way]\ntask = "histogram"\ncategories = ["car", "bus", "other"]\n'
-    survey = sdp.Survey.loads(text)
-    sent = survey.prepare(PEOPLE).randomize(tmp_path / "m.parquet")
-    assert (sent.n, sent.rows, sent.messages) == (N, N, 2 * N)
-    answer = sdp.SurveyAnswer.of(sdp.tally_file(sent.path))
-    assert answer.guarantee.epsilon <= 4.0
-    assert np.sum(answer["way"].estimate.value) == pytest.approx(N)
 
 
 @pytest.mark.parametrize(
