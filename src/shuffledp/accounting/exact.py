@@ -129,7 +129,7 @@ class _Views:
         return data_sets * views * (sum(map(len, self.laws)) + inputs * (inputs - 1))
 
     def data_sets(self) -> Iterator[tuple[int, ...]]:
-        """What the others may hold, as sorted tuples."""
+        """Return what the others may hold, as sorted tuples."""
         return combinations_with_replacement(range(len(self.laws)), self.n - 1)
 
     def _sums(self, inputs: tuple[int, ...]) -> _Weights:

@@ -190,7 +190,7 @@ def _few_dummies(n: int, p: float) -> TwoBins:
 
 @lru_cache(maxsize=256)
 def poisson_level(*, epsilon: float, delta: float) -> float:
-    """The smallest mu (rounded up by at most a part in 10^6) such that Poisson(mu) per bin suffices.
+    """Return the smallest mu (rounded up by at most a part in 10^6) such that Poisson(mu) per bin suffices.
 
     >>> round(poisson_level(epsilon=1.0, delta=1e-6), 2)
     42.65
@@ -206,7 +206,7 @@ def poisson_level(*, epsilon: float, delta: float) -> float:
 
 
 def independent_level(*, n: int, epsilon: float, delta: float, bits: int = _BITS) -> Fraction:
-    """A gamma <= 1/2 such that Bin(n, gamma) per bin suffices, nearly the smallest: a multiple of 2^-bits.
+    """Return a gamma <= 1/2 such that Bin(n, gamma) per bin suffices, nearly the smallest: a multiple of 2^-bits.
 
     delta is not perfectly monotone in gamma; the gamma returned was itself certified.
 
@@ -229,7 +229,7 @@ def independent_level(*, n: int, epsilon: float, delta: float, bits: int = _BITS
 def dummies_level(
     *, n: int, pair: Fraction, epsilon: float, delta: float, bits: int = _BITS
 ) -> Fraction:
-    """The smallest rho, rounded up to a multiple of 2^-bits, such that `dummies` suffices.
+    """Return the smallest rho, rounded up to a multiple of 2^-bits, such that `dummies` suffices.
 
     >>> rho = dummies_level(n=1_000_000, pair=Fraction(2, 1024), epsilon=1.0, delta=1e-6)
     >>> round(float(rho) * 1_000_000 / 1024, 2)
@@ -254,7 +254,7 @@ def dummies_level(
 
 @lru_cache(maxsize=256)  # questions with the same budget have the same
 def _find_few(n: int, epsilon: float, delta: float) -> float | None:
-    """The smallest p such that `_few_dummies` suffices, if one dummy each may be enough."""
+    """Return the smallest p such that `_few_dummies` suffices, if one dummy each may be enough."""
     guess = 2 * _guess_mean(epsilon, delta) / n
     if guess > 0.5:
         return None
@@ -279,13 +279,13 @@ def _fair_inner(t: Floats, growth: float) -> Floats:
 
 
 def _place(t: Floats, growth: float | Floats) -> Floats:
-    """The k such that the ratio is above e^epsilon for up to k heads among t fair tosses."""
+    """Return the k such that the ratio is above e^epsilon for up to k heads among t fair tosses."""
     k: Floats = np.clip(np.ceil((t + 1) / (growth + 2)) - 1, 0, t)
     return k
 
 
 def _count_columns(t: float, growths: Floats) -> int:
-    """How many columns below the largest k matter: what lies beyond them is bounded by the tail."""
+    """Return how many columns below the largest k matter: what lies beyond them is bounded by the tail."""
     last = np.array([t])
     least, most = float(growths.min()), float(growths.max())
     between = _place(last, least) - _place(last, most)

@@ -217,14 +217,14 @@ class ExactViews:
         )
 
     def _compare_pairs(self) -> Iterator[tuple[_Vector, _Vector]]:
-        """The views of every ordered pair of neighbouring data sets."""
+        """Yield the views of every ordered pair of neighbouring data sets."""
         last = self.lattice.n - 1
         for others in self._walk_data_sets():
             views = [self._add_user(last, x, others) for x in range(self.lattice.inputs)]
             yield from permutations(views, 2)
 
     def _walk_data_sets(self) -> Iterator[_Vector]:
-        """The laws of what n - 1 others send; data sets share their first users."""
+        """Yield the laws of what n - 1 others send; data sets share their first users."""
         stack = [(0, 0, np.array([1], dtype=object))]
         while stack:
             first, t, law = stack.pop()

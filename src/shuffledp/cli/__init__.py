@@ -67,7 +67,7 @@ _PLAIN = str.maketrans("█▉▊▋▌▍▎▏░─├┤●…", "#####   .-
 
 
 def _spell_out(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that a terminal cannot print: like ones, or their numbers."""
+    """Return what stands for characters that a terminal cannot print: like ones, or their numbers."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].translate(_PLAIN)
@@ -182,7 +182,7 @@ class _LazyGroup(_Group):
             super().format_help(ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """What a shell offers, without loading it."""
+        """Return what a shell offers, without loading it."""
         with self._list():
             return super().shell_complete(ctx, incomplete)
 

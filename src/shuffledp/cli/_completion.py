@@ -29,14 +29,14 @@ _SURVEYS = "*.toml"
 
 
 def _offer(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """The names with this beginning; none if they cannot be listed."""
+    """Return the names with this beginning; none if they cannot be listed."""
     with suppress(Exception):
         return [name for name in names() if name.startswith(incomplete)]
     return []
 
 
 def complete_task(incomplete: str) -> list[str]:
-    """The questions, and survey files in this folder.
+    """Return the questions, and survey files in this folder.
 
     >>> complete_task("hist")
     ['histogram']
@@ -50,7 +50,7 @@ def _list_tasks() -> Iterator[str]:
 
 
 def complete_protocol(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The protocols and mechanisms for the question on the line, or all of them.
+    """Return the protocols and mechanisms for the question on the line, or all of them.
 
     >>> from types import SimpleNamespace
     >>> complete_protocol(SimpleNamespace(params={"task": "count"}, args=[]), "rr")
@@ -60,7 +60,7 @@ def complete_protocol(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _list_words(ctx: typer.Context) -> list[str]:
-    """The arguments on the line. Before an option whose value is missing, they are not parsed yet."""
+    """Return the arguments on the line. Before an option whose value is missing, they are not parsed yet."""
     known = (ctx.params.get("task"), *(ctx.params.get("paths") or ()))
     return [word for word in (*known, *ctx.args) if word]
 
@@ -74,7 +74,7 @@ def _list_protocols(words: list[str]) -> list[str]:
 
 
 def complete_randomizer(incomplete: str) -> list[str]:
-    """The local protocols.
+    """Return the local protocols.
 
     >>> complete_randomizer("kr")
     ['krr']
@@ -85,7 +85,7 @@ def complete_randomizer(incomplete: str) -> list[str]:
 
 
 def complete_audited(incomplete: str) -> list[str]:
-    """The protocols, and tables of probabilities in this folder.
+    """Return the protocols, and tables of probabilities in this folder.
 
     >>> complete_audited("kr")
     ['krr']
@@ -99,7 +99,7 @@ def _list_audited() -> Iterator[str]:
 
 
 def complete_engine(incomplete: str) -> list[str]:
-    """The engines.
+    """Return the engines.
 
     >>> complete_engine("s")
     ['spark']
@@ -108,7 +108,7 @@ def complete_engine(incomplete: str) -> list[str]:
 
 
 def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The columns of the files that are on the line already."""
+    """Return the columns of the files that are on the line already."""
     found = _offer(lambda: list_columns(_list_words(ctx)), incomplete)
     # Bash inserts what it is offered as it is; the other shells put quotes where they are needed.
     in_bash = os.environ.get("_SHUFFLEDP_COMPLETE", "").endswith("bash")
@@ -116,7 +116,7 @@ def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def list_columns(paths: Iterable[str]) -> list[str]:
-    """The columns of the first of these paths that has some.
+    """Return the columns of the first of these paths that has some.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp(), "pets.csv")
@@ -132,7 +132,7 @@ def list_columns(paths: Iterable[str]) -> list[str]:
 
 
 def _find_file(path: str) -> Path | None:
-    """The first file that a path names; None for standard input, which can be read only once."""
+    """Return the first file that a path names; None for standard input, which can be read only once."""
     if Path(path).is_file():
         return Path(path)
     if Path(path).is_dir():

@@ -45,7 +45,7 @@ MetricsOption = Annotated[
 
 
 def open_home(folder: Path, instance: str | None = None) -> sdp.live.serve.Home:
-    """The folder of a collection; an error if there is none, or if the web stack is missing."""
+    """Return the folder of a collection; an error if there is none, or if the web stack is missing."""
     sdp.live.serve.require_serve()
     home = sdp.live.serve.Home(folder, instance or "")
     home.collection()
@@ -53,12 +53,12 @@ def open_home(folder: Path, instance: str | None = None) -> sdp.live.serve.Home:
 
 
 def read_certificate(tls: str | None) -> sdp.live.serve.Certificate | None:
-    """What `--tls CERT,KEY` names."""
+    """Return what `--tls CERT,KEY` names."""
     return None if tls is None else sdp.live.serve.Certificate.read(tls)
 
 
 def describe_collection(collection: sdp.live.wire.Collection) -> str:
-    """The questions, what each report costs, and who may learn what."""
+    """Return the questions, what each report costs, and who may learn what."""
     lines = [collection.title, ""]
     lines += [
         f"  {each.name}: {each.text} ({each.task}, by {each.protocol.name})"

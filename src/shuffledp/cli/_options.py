@@ -69,7 +69,7 @@ _MOST_DIGITS = 30  # of a whole number: 1e999999999 must not fill the memory
 
 
 def is_survey(task: str) -> bool:
-    """Whether a task names a survey file.
+    """Return whether a task names a survey file.
 
     >>> is_survey("survey.toml"), is_survey("count")
     (True, False)
@@ -124,7 +124,7 @@ def _make_option(name: str, hint: Any, default: Any) -> inspect.Parameter:
 
 
 def whole_number(text: str, name: str = "n") -> int:
-    """A whole number as people write it.
+    """Read a whole number as people write it.
 
     >>> whole_number("1e6"), whole_number("2500000"), whole_number("1_000")
     (1000000, 2500000, 1000)
@@ -255,7 +255,7 @@ _ThreadsOption = Annotated[int | None, _machine(help="Number of threads; default
 
 
 def _declare_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
-    """An option that a task declares, as a field; lists are typed with commas between them."""
+    """Return an option that a task declares, as a field; lists are typed with commas between them."""
     if option.kind is bool:
         flag = f"--{option.name.replace('_', '-')}"
         return option.name, Annotated[bool, _data(flag, help=option.help)], False
@@ -321,13 +321,13 @@ class ReadingOptions:
         return None if self.seed is None else sdp.SeededWords(self.seed)
 
     def find(self, paths: list[str]) -> sdp.Files:
-        """The files, written as the options say."""
+        """Return the files, written as the options say."""
         return sdp.Files(
             paths, delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding
         )
 
     def open(self, paths: list[str]) -> "sdp.engine.Column":
-        """The column of these files."""
+        """Return the column of these files."""
         return sdp.open_column(self.find(paths), self.column, where=self.filter)
 
 
@@ -520,7 +520,7 @@ class BudgetOptions:
         from_data: bool = False,
         where: "sdp.engine.Filter | None" = None,
     ) -> "sdp.ledger.Spending | None":
-        """The ledger, and the budget if one is stated; None without a ledger."""
+        """Return the ledger, and the budget if one is stated; None without a ledger."""
         if self.ledger is None:
             if self != BudgetOptions():
                 raise sdp.UnsupportedError(
@@ -602,7 +602,7 @@ class RandomizerOptions(ParameterOptions):
             raise sdp.UnsupportedError(f"{self.randomizer} does not take {_list_flags(unused)}")
 
     def make(self, epsilon0: float) -> Any:
-        """The randomizer at this epsilon0; None if none is named."""
+        """Return the randomizer at this epsilon0; None if none is named."""
         if self.randomizer is None:
             return None
         return self._find_maker(self.randomizer)(**self.given, epsilon=epsilon0).randomizer

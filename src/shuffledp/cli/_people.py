@@ -51,7 +51,7 @@ class People:
         return [] if dropped is None else [dropped]
 
     def note(self, task: str, protocol: str) -> dict[str, Any]:
-        """What a ledger writes down about the answer."""
+        """Return what a ledger writes down about the answer."""
         return {"task": task, "column": self.column, "protocol": protocol, "n": self.n}
 
     @property
@@ -129,7 +129,7 @@ def _check_delta(given: InferenceOptions, n: int) -> tuple[str, ...]:
 def open_ledger(
     budget: BudgetOptions, given: InferenceOptions, categories: Any
 ) -> sdp.ledger.Spending | None:
-    """The ledger that the answer is charged to, if there is one; refuses what no guarantee covers."""
+    """Return the ledger that the answer is charged to, if there is one; refuse what no guarantee covers."""
     if budget.ledger is not None and given.model == "none":
         raise sdp.UnsupportedError(
             "the model 'none' promises nothing, so a ledger cannot charge it"

@@ -78,7 +78,7 @@ class Meter:
 
 
 def _name_work(progress: Progress) -> tuple[str, str]:
-    """What is being done, and what is counted."""
+    """Return what is being done, and what is counted."""
     from rich.filesize import decimal
 
     if progress.estimating:

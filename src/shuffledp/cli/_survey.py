@@ -65,7 +65,7 @@ def read_questions(
     *,
     population: bool = False,
 ) -> sdp.Survey:
-    """The survey of a file, or of the one question that the options ask."""
+    """Return the survey of a file, or of the one question that the options ask."""
     if is_survey(task):
         _refuse({"by": grouping.by, "groups": grouping.groups, **vars(people), **vars(options)})
         own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest", "missing")

@@ -114,7 +114,7 @@ _QUOTED = re.compile(r"""('[^']*'|"[^"]*")""")
 
 
 def _name_options(message: str) -> str:
-    """The names of parameters as options of the command; what is quoted stays as it is.
+    """Return the names of parameters as options of the command; what is quoted stays as it is.
 
     >>> _name_options("value 'on_invalid' is missing; to go on: on_invalid null=drop")
     "value 'on_invalid' is missing; to go on: --on-invalid null=drop"
@@ -178,7 +178,7 @@ QuietOption = Annotated[
 
 
 def take_quiet(function: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option `--quiet`, which silences `tell` and the progress bar.
+    """Return the command with an option `--quiet`, which silences `tell` and the progress bar.
 
     >>> def greet(name: str) -> None:
     ...     tell(f"good morning, {name}")
@@ -206,7 +206,7 @@ def take_quiet(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def is_quiet() -> bool:
-    """Whether the result alone is wanted.
+    """Return whether the result alone is wanted.
 
     >>> is_quiet()
     False
@@ -492,7 +492,7 @@ def _format_share(value: float, people: float) -> str:
 def draw_bars(
     table: list[Number], width: int, more: int = 0, picture: sdp.Picture | None = None
 ) -> list[str]:
-    """A line for each row: label, bar, number, and its share if it has one. A negative number has a hatched bar.
+    """Return a line for each row: label, bar, number, and its share if it has one. A negative number has a hatched bar.
 
     >>> for line in draw_bars([Number("cat", 4, 1, 2, 6), Number("東京", -2, 1, -4, 0)], 30): print(line)
     cat         ██████████████   4
@@ -535,7 +535,7 @@ def _draw_bar(value: float, left: int, right: int, scale: float, low: float) -> 
 
 
 def draw_gauge(row: Number, limits: tuple[float, float], width: int) -> list[str]:
-    """Where one number lies between the limits that are publicly known.
+    """Return where one number lies between the limits that are publicly known.
 
     >>> for line in draw_gauge(Number("mean", 30.0, 1.0, 20.0, 40.0), (0, 120), 40): print(line)
     0 ──────├─●──┤────────────────────── 120
@@ -556,7 +556,7 @@ def draw_gauge(row: Number, limits: tuple[float, float], width: int) -> list[str
 
 
 def draw_gauges(kept: list[Number], limits: tuple[float, float], width: int) -> list[str]:
-    """The same for several numbers, each behind its label.
+    """Return the same for several numbers, each behind its label.
 
     >>> rows = [Number("0.25", 20.0, 1.0, 10.0, 30.0), Number("0.5", 60.0, 1.0, 50.0, 70.0)]
     >>> for line in draw_gauges(rows, (0, 120), 40): print(line)
@@ -577,7 +577,7 @@ def draw_gauges(kept: list[Number], limits: tuple[float, float], width: int) -> 
 
 
 def _format_end(limit: float) -> str:
-    """A limit as people write it: whole numbers in full, unless they are very long."""
+    """Return a limit as people write it: whole numbers in full, unless they are very long."""
     whole = float(limit).is_integer() and abs(limit) < 1e15
     return f"{limit:,.0f}" if whole else f"{limit:,.6g}"
 

@@ -233,7 +233,7 @@ class _Question:
         return sdp.accounting.BoundComparison(**self.crowd, **self.law)
 
     def answer(self, curve: sdp.accounting.ShuffledProfile) -> sdp.Guarantee:
-        """The guarantee of all rounds together."""
+        """Return the guarantee of all rounds together."""
         best = curve.best(self.delta)
         if self.rounds == 1:
             return best
@@ -243,7 +243,7 @@ class _Question:
         return replace(best, epsilon=epsilon, proof=proof)
 
     def lower(self) -> float | None:
-        """What no analysis can beat, where we know it."""
+        """Return what no analysis can beat, where we know it."""
         if self.rounds > 1 or self.delta <= self.law.get("delta0", 0.0):
             return None
         try:
@@ -278,7 +278,7 @@ def _make_record(
 
 
 def name_bound(curve: sdp.accounting.ShuffledProfile, answer: sdp.Guarantee) -> str:
-    """The name of the bound that gave the answer; "local" if shuffling added nothing.
+    """Return the name of the bound that gave the answer; "local" if shuffling added nothing.
 
     >>> curve = sdp.profile(epsilon0=1.0, n=1000, honest=1)
     >>> name_bound(curve, curve.best(1e-6)), name_bound(curve, curve.best(0.0))

@@ -108,7 +108,7 @@ def _make(
     epsilon: float | None,
     delta: float | None,
 ) -> Any:
-    """The randomizer or protocol that is audited."""
+    """Return the randomizer or protocol that is audited."""
     if name.endswith(".json"):
         return _read_channel(Path(name), given)
     if epsilon0 is not None:

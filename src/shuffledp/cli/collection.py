@@ -67,7 +67,7 @@ def _read(
     noise: str | None,
     trusted: bool,
 ) -> Any:
-    """The survey, with what the command line says instead of what the file says."""
+    """Return the survey, with what the command line says instead of what the file says."""
     found = sdp.live.read_survey(survey)
     said: dict[str, Any] = {
         "people": None if people is None else whole_number(people, "people"),

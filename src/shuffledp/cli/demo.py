@@ -212,7 +212,7 @@ def _draw(people: Sample, answers: _Answers, epsilon: float, path: Path) -> Path
 
 
 def _state_moral(people: Sample, estimates: dict[str, sdp.Estimate]) -> str:
-    """What the picture shows about the smallest group."""
+    """Return what the picture shows about the smallest group."""
     rare = int(np.argmin(people.counts))
     group = f"the smallest group, {people.domain.labels[rare]} ({people.counts[rare]:,})"
     seen = {

@@ -92,7 +92,7 @@ def _print(finding: _Finding) -> None:
 
 
 def _examine() -> Iterator[_Finding]:
-    """All findings; whatever happens while looking is a finding, too."""
+    """Yield all findings; whatever happens while looking is a finding, too."""
     yield _look(
         "Python", lambda: f"{platform.python_version()}, {sys.platform} {platform.machine()}"
     )
@@ -115,7 +115,7 @@ def _examine() -> Iterator[_Finding]:
 
 
 def _look(name: str, look: Callable[[], str], advice: str | None = None) -> _Finding:
-    """What `look` says; without advice it is something that every command needs."""
+    """Return what `look` says; without advice it is something that every command needs."""
     try:
         found, works = look(), True
     except Exception as error:  # a doctor does not faint
@@ -151,7 +151,7 @@ def _import(name: str) -> str:
 
 
 def _try_entropy() -> str:
-    """The system's source, and that our words come from it and differ."""
+    """Return the system's source, and that our words come from it and differ."""
     if len(set(os.urandom(32))) < 2:
         raise OSError("os.urandom returned 32 equal bytes")
     first, second = sdp.SecureWords().words(4), sdp.SecureWords().words(4)
@@ -194,7 +194,7 @@ def _find_browser() -> str:
 
 
 def _find_playwright() -> str:
-    """The browser installed by Playwright, if any."""
+    """Return the browser installed by Playwright, if any."""
     places = (Path.home() / ".cache/ms-playwright", Path.home() / "Library/Caches/ms-playwright")
     found = sorted(each.name for place in places for each in place.glob("chromium-*"))
     if not found:
@@ -203,7 +203,7 @@ def _find_playwright() -> str:
 
 
 def _ask_version(program: str | Path, option: str = "--version") -> str:
-    """The first line that a program says about itself."""
+    """Return the first line that a program says about itself."""
     path = shutil.which(program)
     if path is None:
         raise OSError(f"no {program} on the path")

@@ -109,7 +109,7 @@ def _collect(
     coin: _Coin,
     max_messages: float | None,
 ) -> dict[str, Any]:
-    """The options that were given, if the task takes them."""
+    """Return the options that were given, if the task takes them."""
     test = task in (_Task.UNIFORMITY, _Task.IDENTITY)
     given: dict[str, Any] = {
         "beta": beta,
@@ -149,7 +149,7 @@ def _ask(
     honest: float,
     own: dict[str, Any],
 ) -> dict[str, Any]:
-    """The answer of one model, or the reason why there is none."""
+    """Return the answer of one model, or the reason why there is none."""
     if model not in _MODELS:
         raise sdp.ParameterError("model", model, f"must be one of {', '.join(_MODELS)}")
     options = {name: value for name, value in own.items() if _takes(model, name)}

@@ -138,7 +138,7 @@ def _send(
 
 
 def _read_answers(texts: list[str]) -> dict[str, str]:
-    """The answers of the command line; those of `-` come from standard input, which other users cannot list."""
+    """Return the answers of the command line; those of `-` come from standard input, which other users cannot list."""
     lines = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
     return read_pairs(lines)
 

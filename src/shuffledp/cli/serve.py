@@ -102,7 +102,7 @@ def _find_place(host: str, tls: str | None) -> sdp.live.serve.Place:
 
 
 def _find_root(folder: Path | None) -> Path:
-    """The folder of surveys."""
+    """Return the folder of surveys."""
     if folder is not None and folder.is_file():
         raise sdp.UnsupportedError(
             f"{folder} is a file: make a collection of it with `shuffledp collection new {folder}`, and serve its folder"

@@ -61,7 +61,7 @@ def new(path: _FileArgument, force: ForceOption = False) -> None:
 
 
 def _ask_promise() -> str:
-    """The lines about the promise."""
+    """Return the lines about the promise."""
 
     def read(name: str) -> Callable[[str], Any]:
         def check(text: str) -> Any:
@@ -89,7 +89,7 @@ def _ask(prompt: str, check: Callable[[str], Any], default: str | None = None) -
 
 
 def _ask_question(text: str, path: str) -> str:
-    """The survey with one question more; asked again from the start if its answers do not fit together."""
+    """Return the survey with one question more; asked again from the start if its answers do not fit together."""
     known = sdp.Survey.loads(text, path).questions if "[questions" in text else ()
     names = {question.name for question in known}
     while True:

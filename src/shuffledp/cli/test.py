@@ -113,7 +113,7 @@ def _test(people: People, law: str | None, more: dict[str, Any]) -> sdp.inferenc
 
 
 def _read_distance(distance: float | None, alpha: float | None) -> float:
-    """The distance, by whichever name it was given."""
+    """Return the distance, by whichever name it was given."""
     if distance is not None and alpha is not None:
         raise sdp.UnsupportedError("--alpha is the old name of --distance: leave it out")
     if distance is None and alpha is None:

@@ -241,7 +241,7 @@ CLAIMS = (
 
 
 def find_claims(text: str) -> list[tuple[int, int, Claim]]:
-    """Where in a text which claims are made; line breaks count as spaces.
+    """Return where in a text which claims are made; line breaks count as spaces.
 
     >>> found = find_claims("rr: epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user")
     >>> [claim.name for _, _, claim in found]
@@ -258,7 +258,7 @@ def find_claims(text: str) -> list[tuple[int, int, Claim]]:
 
 
 def list_unclaimed(text: str) -> list[str]:
-    """What a text states about privacy that no claim is known for.
+    """Return what a text states about privacy that no claim is known for.
 
     >>> list_unclaimed("Trust us: epsilon = 0.1 for everybody.")
     ['Trust us: epsilon = 0.1 for everybody.']
@@ -272,7 +272,7 @@ def list_unclaimed(text: str) -> list[str]:
 
 
 def find_field(command: str, path: str) -> Claim | None:
-    """The claim that a field of a command's JSON makes; None: none is known.
+    """Return the claim that a field of a command's JSON makes; None: none is known.
 
     >>> find_field("run", "epsilon").name, find_field("run", "secret_epsilon")
     ('guarantee, shuffle model', None)

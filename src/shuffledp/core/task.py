@@ -31,7 +31,7 @@ _SEVERAL = {"needs": "need", "takes": "take", "has": "have"}
 
 
 def say_of(task: str, verb: str = "") -> str:
-    """The name of a task in a sentence, with a verb that fits it: some names are plural.
+    """Return the name of a task in a sentence, with a verb that fits it: some names are plural.
 
     >>> say_of("count", "needs"), say_of("quantiles", "needs"), say_of("words")
     ('a count needs', 'quantiles need', 'words')
@@ -61,7 +61,7 @@ class Column(Protocol):
         """Whether the type of the column is yes or no."""
 
     def categories(self) -> tuple[str, ...]:
-        """The distinct values as text, sorted, nulls left out. NOT private."""
+        """Return the distinct values as text, sorted, nulls left out. NOT private."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Option:
     help: str
 
     def read(self, value: Any) -> Any:
-        """The value, from text if it is text: command lines, survey files and pages share this."""
+        """Return the value, from text if it is text: command lines, survey files and pages share this."""
         convert, wanted = _KINDS[self.kind]
         try:
             return convert(value)
@@ -126,7 +126,7 @@ def _read_number(value: object) -> object:
 
 
 def read_moment(text: object) -> tuple[float, str] | None:
-    """A date as days, or a date with a time as seconds, since 1970-01-01; None if it is neither.
+    """Return a date as days, or a date with a time as seconds, since 1970-01-01; None if it is neither.
 
     Dates may be texts, or the objects of Python, NumPy and pandas; of those, midnight is a date.
 
@@ -245,7 +245,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> "Declared":
-        """The question that the options describe; without a column, one to plan for.
+        """Return the question that the options describe; without a column, one to plan for.
 
         The domain is public knowledge: it follows from the options and from the type of the column. Where it is
         read from the values, `Declared.not_private` says so.
@@ -253,7 +253,7 @@ class Task(ABC):
 
     @abstractmethod
     def arguments(self) -> Mapping[str, Any]:
-        """What the makers of protocols may want to know: k, lower, upper, steps, task, ..."""
+        """Return what the makers of protocols may want to know: k, lower, upper, steps, task, ..."""
 
     @abstractmethod
     def sensitivity(self, n: int) -> float:
@@ -261,50 +261,50 @@ class Task(ABC):
 
     @abstractmethod
     def truth(self, values: ArrayLike) -> Value:
-        """The exact answer."""
+        """Return the exact answer."""
 
     @abstractmethod
     def loss(self, estimate: Value, truth: Value) -> float:
-        """How wrong an estimate is: the squared error, averaged over bins, or what the class says."""
+        """Return how wrong an estimate is: the squared error, averaged over bins, or what the class says."""
 
     def align(self, estimate: Estimate, values: ArrayLike) -> Value:
-        """The exact value of what was estimated: `truth`, unless the data decide what is estimated."""
+        """Return the exact value of what was estimated: `truth`, unless the data decide what is estimated."""
         return self.truth(values)
 
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
-        """What readers of this estimate should know."""
+        """Return what readers of this estimate should know."""
         return ()
 
     @classmethod
     def details(cls, estimate: Estimate) -> Mapping[str, Any]:
-        """What a result says beyond its numbers, for JSON."""
+        """Return what a result says beyond its numbers, for JSON."""
         return {}
 
     def fit(self, n: int, epsilon: float) -> "Task":
-        """The question for that many people and that epsilon, where its domain is not fixed but chosen."""
+        """Return the question for that many people and that epsilon, where its domain is not fixed but chosen."""
         return self
 
     def remarks(self) -> tuple[str, ...]:
-        """What readers of the answer should know about the domain."""
+        """Return what readers of the answer should know about the domain."""
         return ()
 
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
-        """A sentence on an interactive protocol, which no plan ranks; None if there is none."""
+        """Return a sentence on an interactive protocol, which no plan ranks; None if there is none."""
         return None
 
     def relate(self, n: int) -> float:
-        """What an error is relative to: everybody, or the whole range."""
+        """Return what an error is relative to: everybody, or the whole range."""
         return 1.0 if self.average else float(n)
 
     @classmethod
     def scale(cls, n: int) -> int:
-        """How many answers make a total: n for averages, otherwise 1."""
+        """Return how many answers make a total: n for averages, otherwise 1."""
         return n if cls.average else 1
 
     @classmethod
     def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that were given (neither None nor False), as their types; refuses all others."""
+        """Return the options that were given (neither None nor False), as their types; refuse all others."""
         known = {option.name: option for option in cls.options}
         said = {name: value for name, value in options.items() if value is not None}
         strange = [name for name, value in said.items() if name not in known and value is not False]
@@ -317,7 +317,7 @@ class Task(ABC):
     def columns(
         cls, *, rmse: float, n: int, worst: float | None = None, found: float | None = None
     ) -> dict[str, float | None]:
-        """What stands beside the RMSE in a plan, by heading."""
+        """Return what stands beside the RMSE in a plan, by heading."""
         beside: dict[str, float | None] = {}
         if cls.average:
             beside[f"of {cls.answer}"] = rmse / n
@@ -329,7 +329,7 @@ class Task(ABC):
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
-        """What to draw: bars, or the place of one number between the ends that are publicly known."""
+        """Return what to draw: bars, or the place of one number between the ends that are publicly known."""
         shown = make_picture(estimate, level, label=cls.name)
         people = estimate.limits[1] if cls.counts and math.isfinite(estimate.limits[1]) else None
         return replace(shown, whole=cls.counts or cls.people, people=people)

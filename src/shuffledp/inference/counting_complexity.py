@@ -57,7 +57,7 @@ def count_n(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> SampleComplexity:
-    """The smallest n for which a count is within alpha n, except with probability beta.
+    """Return the smallest n for which a count is within alpha n, except with probability beta.
 
     >>> local, shuffle = (count_n(alpha=0.01, epsilon=1.0, delta=1e-8, model=model).n for model in ("local", "shuffle"))
     >>> 35_000 < local < 36_000, 290 < shuffle < 500
@@ -80,7 +80,7 @@ def histogram_n(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> SampleComplexity:
-    """The smallest n for which all k bins at once are within alpha n, except with probability beta.
+    """Return the smallest n for which all k bins at once are within alpha n, except with probability beta.
 
     >>> asked = {"alpha": 0.05, "epsilon": 1.0, "delta": 1e-6}
     >>> found = {k: histogram_n(k=k, protocol="zsum_histogram", **asked).n for k in (16, 1024)}
@@ -137,7 +137,7 @@ class _Search:
         return self._tell(chosen.name, order, n, low, found, method)
 
     def _choose(self, protocol: str | None, start: float) -> tuple[int, int, Candidate]:
-        """How many are enough, how many too few, and with which protocol."""
+        """Return how many are enough, how many too few, and with which protocol."""
         able = [each for each in self._list() if protocol in (None, each.name)]
         if not able:
             raise ParameterError("protocol", protocol, f"must be one for a {self.task.name}")
@@ -195,7 +195,7 @@ class _Search:
         return iter(sorted(every, key=lambda each: included.index(each.model)))
 
     def _share(self, candidate: Candidate, n: int) -> float:
-        """The radius as a share of n; infinite where the candidate is not to be had."""
+        """Return the radius as a share of n; infinite where the candidate is not to be had."""
         # A curator need not count on anybody's honesty when he plays the others.
         honest = 1.0 if self.model == "central" else self.honest
         delta = 0.0 if candidate.model is Model.LOCAL else self.delta
@@ -261,7 +261,7 @@ def _bisect(is_enough: Callable[[int], bool], start: int) -> tuple[int, int]:
 def counting_order(
     *, k: int, alpha: float, beta: float, epsilon: float, delta: float, model: str
 ) -> Order:
-    """What theory says is *sufficient*, as an order; k is 1 for a count.
+    """Return what theory says is *sufficient*, as an order; k is 1 for a count.
 
     >>> print(counting_order(k=1, alpha=0.01, beta=0.05, epsilon=1.0, delta=0.0, model="local"))
     ln(k/beta) (e^epsilon + 1)^2 / (alpha^2 (e^epsilon - 1)^2) = 1.403e+05 (an order, constants 1; Warner 1965; Bassily, Smith 2015)

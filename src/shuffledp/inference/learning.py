@@ -128,7 +128,7 @@ class Learned:
         return self.accuracy.bound(beta)
 
     def label(self, domain: Domain) -> "Learned":
-        """The same with the domain's names of the categories.
+        """Return the same with the domain's names of the categories.
 
         >>> cats = Categories(k=2, names=("cat", "dog"))
         >>> learn([0, 1, 1], k=2, model="none").label(cats).raw.labels
@@ -161,15 +161,15 @@ class Learned:
         }
 
     def to_pandas(self, level: float = _LEVEL) -> "pd.DataFrame":
-        """A row for each category: label, share, and the raw value, stderr, low, high."""
+        """Return a row for each category: label, share, and the raw value, stderr, low, high."""
         return make_pandas(make_columns(_NAMES, self._rows(level)))
 
     def to_polars(self, level: float = _LEVEL) -> "pl.DataFrame":
-        """The same for Polars."""
+        """Return the same for Polars."""
         return make_polars(make_columns(_NAMES, self._rows(level)))
 
     def to_arrow(self, level: float = _LEVEL) -> "pa.Table":
-        """The same as an Arrow table."""
+        """Return the same as an Arrow table."""
         return make_arrow(make_columns(_NAMES, self._rows(level)))
 
     def _rows(self, level: float) -> list[tuple[Any, ...]]:
@@ -194,7 +194,7 @@ class Learned:
         return "\n".join([*lines, *said, *self._remarks(level)])
 
     def _cells(self, level: float) -> list[list[str]]:
-        """The largest categories: label, share, raw share, standard error, interval."""
+        """Return the largest categories: label, share, raw share, standard error, interval."""
         raw = list_numbers(self.raw, level)
         kept = keep_largest(raw, _LINES)
         shares = dict(zip(raw, self.distribution.tolist(), strict=True))
@@ -299,10 +299,10 @@ class Source(Protocol):
         """What is promised; None if nothing is."""
 
     def accuracy(self, n: int) -> Accuracy:
-        """How far off the distribution of n people will be."""
+        """Return how far off the distribution of n people will be."""
 
     def release(self, codes: Codes, rng: WordSource) -> Estimate:
-        """The counts of these people's categories."""
+        """Return the counts of these people's categories."""
 
     def simulate(self, counts: Counts, rng: WordSource) -> Floats:
         """Noisy counts for known exact ones: for planning."""
@@ -388,7 +388,7 @@ class Reported:
         )
 
     def variance(self, n: int) -> float:
-        """The variance of all bins together: the largest of all data sets of n people.
+        """Return the variance of all bins together: the largest of all data sets of n people.
 
         It is a sum over people, so it is largest if everybody has the category whose messages vary most.
         That is category 0: in most protocols all are alike, and in Hadamard response no block is larger
@@ -425,7 +425,7 @@ def find_source(
     max_messages: float | None = None,
     only: Callable[[ShuffleProtocol], str | None] = lambda _: None,
 ) -> Source:
-    """The source of the model: the one named, or the one with the smallest error.
+    """Return the source of the model: the one named, or the one with the smallest error.
 
     `only` gives the reason why a protocol will not do, or None. The error is the RMSE over all bins, for the data set
     where it is largest.

@@ -489,7 +489,7 @@ def _find_kinds(p: Floats) -> tuple[Floats, Counts]:
 
 
 def _draw_people(n: int, levels: Floats, cells: Counts, generator: np.random.Generator) -> Counts:
-    """How many cells hold 0, 1, 2, ... of n people, if cells[i] of the cells have probability levels[i] each."""
+    """Return how many cells hold 0, 1, 2, ... of n people, if cells[i] of the cells have probability levels[i] each."""
     if len(levels) == 1:
         return draw_occupancy(n, int(cells[0]), generator)
     masses = levels * cells

@@ -45,7 +45,7 @@ def load(name: str) -> Experiment:
 
 
 def experiments() -> tuple[Experiment, ...]:
-    """All of them, in the order of the report.
+    """Return all of them, in the order of the report.
 
     >>> experiments()[0].name
     'laplace_tail'

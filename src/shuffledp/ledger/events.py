@@ -69,7 +69,7 @@ class Entry:
         return price(self.guarantee)
 
     def to_event(self) -> dict[str, Any]:
-        """The line that says it was charged."""
+        """Return the line that says it was charged."""
         promise = self.guarantee
         keyed = {} if self.key is None else {"key": self.key}
         return {
@@ -89,7 +89,7 @@ class Entry:
 
     @classmethod
     def from_event(cls, event: Event) -> "Entry":
-        """The release that a line charges.
+        """Return the release that a line charges.
 
         >>> promise = Guarantee(epsilon=0.5, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
         >>> entry = Entry(id="7f", time="now", dataset="data", guarantee=promise, note={}, key="monday")
@@ -128,7 +128,7 @@ class Account:
 
 
 def seal(events: Sequence[Event], new: Iterable[Event]) -> list[Event]:
-    """The new events with their digests, to be appended to `events`.
+    """Return the new events with their digests, to be appended to `events`.
 
     >>> (one,) = seal([], [{"event": "release", "id": "a"}])
     >>> len(one["digest"])
@@ -143,7 +143,7 @@ def seal(events: Sequence[Event], new: Iterable[Event]) -> list[Event]:
 
 
 def find_head(events: Sequence[Event]) -> str | None:
-    """The digest of the last event; None if there is none.
+    """Return the digest of the last event; None if there is none.
 
     >>> find_head([]) is None
     True
@@ -152,7 +152,7 @@ def find_head(events: Sequence[Event]) -> str | None:
 
 
 def check_chain(events: Sequence[Event]) -> Sequence[Event]:
-    """The events, if every digest is right.
+    """Return the events, if every digest is right.
 
     >>> good = seal([], [{"event": "release", "id": "a"}])
     >>> check_chain([{**good[0], "id": "b"}])
@@ -176,7 +176,7 @@ def check_chain(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def replay(events: Iterable[Event]) -> dict[str, Account]:
-    """The state that the events lead to, by data set."""
+    """Return the state that the events lead to, by data set."""
     found: dict[str, Account] = {}
     for place, event in enumerate(events, start=1):
         try:

@@ -84,7 +84,7 @@ class Ledger:
         return find_head(self._store.read())
 
     def budget(self, dataset: str = DATASET) -> Budget:
-        """What all releases about the data set may spend."""
+        """Return what all releases about the data set may spend."""
         return self._account(dataset).budget
 
     def entries(self, dataset: str = DATASET) -> tuple[Entry, ...]:
@@ -92,7 +92,7 @@ class Ledger:
         return tuple(self._account(dataset).entries.values())
 
     def spent(self, dataset: str = DATASET) -> Spent:
-        """What the releases so far cost together."""
+        """Return what the releases so far cost together."""
         account = self._account(dataset)
         return add_up(account.charges, account.budget)
 
@@ -197,7 +197,7 @@ class Ledger:
     def _decide(
         self, events: Sequence[Event], entry: Entry, budget: Budget | None
     ) -> tuple[Entry, list[Event]]:
-        """The entry that stands for this charge, and the events to append for it."""
+        """Return the entry that stands for this charge, and the events to append for it."""
         known = self._replay(events)
         earlier = _find_key(known, entry.key)
         if earlier is not None:
@@ -260,7 +260,7 @@ def _check_same_charge(earlier: Entry, entry: Entry) -> None:
 def _find_account(
     known: Mapping[str, Account], dataset: str, budget: Budget | None
 ) -> tuple[Account, list[Event]]:
-    """The account to charge, and the event that opens it if this is its first charge."""
+    """Return the account to charge, and the event that opens it if this is its first charge."""
     account = known.get(dataset)
     if account is not None:
         _check_budget(account.budget, budget, dataset)
@@ -326,7 +326,7 @@ def _check_name(what: str, name: object) -> str:
 
 
 def _check_note(note: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The note as it will be read again."""
+    """Return the note as it will be read again."""
     try:
         kept: dict[str, Any] = json.loads(json.dumps(dict(note or {}), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

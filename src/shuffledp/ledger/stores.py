@@ -39,7 +39,7 @@ class Store(Protocol):
         """The file, without symbolic links."""
 
     def read(self) -> Sequence[Event]:
-        """All events; none if there is no ledger yet."""
+        """Return all events; none if there is no ledger yet."""
 
     def append(self, decide: Decision) -> Sequence[Event]:
         """Show `decide` all events and append what it returns, under a lock.

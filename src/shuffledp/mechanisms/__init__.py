@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
-    """The mechanisms that answer one of the tasks, or those of them that are named; others are not loaded.
+    """Yield the mechanisms that answer one of the tasks, or those of them that are named; others are not loaded.
 
     >>> [each.name for each in list_answering("mean")]
     ['laplace']

@@ -122,7 +122,7 @@ def prefix_variances(shape: Sequence[int], variances: Sequence[float]) -> Floats
 def _cuts(
     cells: Counts, shape: Sequence[int]
 ) -> Iterator[tuple[int, Bools, Counts, Floats, Floats]]:
-    """How the prefixes up to these cells end, level by level.
+    """Yield how the prefixes up to these cells end, level by level.
 
     The leaves below a node; whether a family of siblings is cut; how many of them are in the prefix as a whole, what
     part of the next one is, and what part of the whole family.
@@ -254,7 +254,7 @@ def prefix_weights(
 def rank_weights(
     cells: int, shape: Sequence[int], variances: Sequence[float]
 ) -> Iterator[tuple[LevelWeights, ...]]:
-    """The same for all cells, some thousand at a time; none where there are too many to look at them all.
+    """Yield the same for all cells, some thousand at a time; none where there are too many to look at them all.
 
     >>> [[level.values.shape for level in some] for some in rank_weights(3, (2, 2), (1.0, 1.0))]
     [[(3, 3), (3, 5)]]

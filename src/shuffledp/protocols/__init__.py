@@ -183,7 +183,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _load_own(name: str) -> Spec:
-    """The spec of a protocol of this package."""
+    """Return the spec of a protocol of this package."""
     file, spec = _TWO_IN_A_FILE.get(name, (name, "SPEC"))
     own: Spec = getattr(import_module(f"{__name__}.{file}"), spec)
     return own
@@ -226,7 +226,7 @@ def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterato
 
 @cache
 def list_offered() -> tuple[Spec, ...]:
-    """What installed packages offer.
+    """Return what installed packages offer.
 
     >>> all(each.name not in REGISTRY for each in list_offered())
     True
@@ -268,7 +268,7 @@ def _package(entry: "EntryPoint") -> str:
 
 
 def spec(name: str) -> Spec:
-    """The registered protocol of that name.
+    """Return the registered protocol of that name.
 
     >>> spec("krr").title
     'k-ary randomized response'
@@ -283,7 +283,7 @@ def spec(name: str) -> Spec:
 
 
 def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
-    """The protocol of that name: of the shuffle model if n, the number of people, is given.
+    """Return the protocol of that name: of the shuffle model if n, the number of people, is given.
 
     A protocol's name and parameters, which are plain numbers and strings, make it again.
 

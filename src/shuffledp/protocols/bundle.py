@@ -302,7 +302,7 @@ class BundleAnalyzer:
         )
 
     def estimate(self, tally: Tally) -> Estimate:
-        """All answers in one row; `estimates` keeps them apart."""
+        """Return all answers in one row; `estimates` keeps them apart."""
         return join_estimates(self.names, self.estimates(tally))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
@@ -332,7 +332,7 @@ class BundleAnalyzer:
 
 
 def join_estimates(names: Sequence[str], found: tuple[Estimate, ...]) -> Estimate:
-    """All estimates in one row, with their names before their labels."""
+    """Return all estimates in one row, with their names before their labels."""
     return Estimate(
         value=_concatenate([each.value for each in found]),
         error=JointError(parts=found),

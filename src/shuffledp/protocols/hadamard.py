@@ -260,7 +260,7 @@ class HadamardAnalyzer:
         return replace(found, labels=response.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """What the estimate is where the noise is at its mean: for held bins, and an empty one of each block."""
+        """Return what the estimate is where the noise is at its mean: for held bins, and an empty one of each block."""
         n, lead = int(inputs.sum()), float(self.randomizer.lead)
         block = np.arange(self.randomizer.k) % self.randomizer.blocks
         empty = np.flatnonzero(inputs == 0)

@@ -469,7 +469,7 @@ def _search(level: Level, parents: Spelt, alarms: float) -> tuple[Spelt, Floats,
 
 
 def _scan(level: Level, left: Floats, parents: Spelt, limit: float) -> Spelt:
-    """All continuations of the parents whose cells hold more than this."""
+    """Return all continuations of the parents whose cells hold more than this."""
     width = level.length - level.start
     spectrum = walsh_hadamard(left).ravel() / level.buckets
     masks = level.masks.ravel()

@@ -306,7 +306,7 @@ class OneQuestionAnalyzer:
         )
 
     def estimate(self, tally: Tally) -> Estimate:
-        """All answers in one row; `estimates` keeps them apart."""
+        """Return all answers in one row; `estimates` keeps them apart."""
         return join_estimates(self.names, self.estimates(tally))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:

@@ -147,7 +147,7 @@ class Cell:
 
 @lru_cache(maxsize=64)
 def cells(levels: int, budget: float) -> tuple[Cell, ...]:
-    """All multisets that values 0 .. levels need; all shifts together cost at most `budget`.
+    """Return all multisets that values 0 .. levels need; all shifts together cost at most `budget`.
 
     s_1 comes twice: half of the budget is for moving |x - x'| from "+1" to "-1".
 

@@ -110,7 +110,7 @@ class Examples:
     shuffled_tiny: tuple[Parameters, ...] = ()
 
     def cases(self, group: str) -> Iterator["Case"]:
-        """The cases of one group: local, local_tiny, shuffled, shuffled_tiny, ordinary or tiny."""
+        """Yield the cases of one group: local, local_tiny, shuffled, shuffled_tiny, ordinary or tiny."""
         for each in _GROUPS[group]:
             model = Model.LOCAL if each.startswith("local") else Model.SHUFFLE
             for i, parameters in enumerate(getattr(self, each)):
@@ -155,7 +155,7 @@ class Case:
         return maker
 
     def make(self, **changes: Any) -> ShuffleProtocol:
-        """The protocol with some parameters changed."""
+        """Return the protocol with some parameters changed."""
         return self._maker(**{**self.parameters, **changes})
 
     @property
@@ -164,7 +164,7 @@ class Case:
         return self.protocol.randomizer.domain.size
 
     def laws(self) -> list[Law]:
-        """The declared law of each code."""
+        """Return the declared law of each code."""
         return [self.protocol.randomizer.pmf(x) for x in range(self.size)]
 
     def values(self, n: int, seed: int = 0) -> NDArray[Any]:
@@ -180,12 +180,12 @@ class Case:
         return self.randomize(self.values(n), seed)
 
     def exact_delta(self, users: int, epsilon: float) -> float:
-        """The divergence of the declared laws, over all neighbouring data sets of that many people."""
+        """Return the divergence of the declared laws, over all neighbouring data sets of that many people."""
         # e^epsilon rounded down makes the divergence larger, never smaller.
         return float(shuffled_delta(self.laws(), users, exp_lower(epsilon)))
 
     def weigh(self, sent: Sequence[Message]) -> list[Fraction] | None:
-        """What one user's messages add to the answer to the total; None if they have no weights."""
+        """Return what one user's messages add to the answer to the total; None if they have no weights."""
         analyzer, offset = self.protocol.analyzer, self.protocol.offers.offset
         total = [Fraction(0)] * len(self.truth(0)) if offset is None else list(offset())
         for message in sent:
@@ -211,7 +211,7 @@ class Case:
         return [Fraction(each) for each in first], [Fraction(each) for each in second]
 
     def tally_law(self, data: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
-        """The exact law of the tally of people with these codes, from the declared laws of their messages."""
+        """Return the exact law of the tally of people with these codes, from the declared laws of their messages."""
         template, law = self.send(1, 1).payload, Counter[tuple[int, ...]]()
         for sent in product(*(self.protocol.randomizer.pmf(x).items() for x in data)):
             messages = [message for one, _ in sent for message in one]
@@ -221,7 +221,7 @@ class Case:
         return {counts: Fraction(mass) for counts, mass in law.items() if mass}
 
     def truth(self, x: int) -> list[Fraction]:
-        """The answer to the total for one user of code x, exactly."""
+        """Return the answer to the total for one user of code x, exactly."""
         return _truth(self.protocol, x)
 
 

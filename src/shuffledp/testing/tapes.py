@@ -35,7 +35,7 @@ def all_tapes(word_bits: int, words: int) -> Words:
 
 
 def enumerate_law(randomizer: Randomizer, x: int) -> Law:
-    """The law of `encode` for one input, counted over every tape.
+    """Return the law of `encode` for one input, counted over every tape.
 
     >>> from shuffledp.protocols.krr import KRR
     >>> krr = KRR(k=3, epsilon0=1.0, word_bits=4)
@@ -91,7 +91,7 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 def enumerate_outcomes(
     run: Callable[[WordSource], Outcome], most: int = MOST_TAPES
 ) -> dict[Outcome, Fraction]:
-    """The exact law of run(source): every tape once, each as long as it has to be.
+    """Return the exact law of run(source): every tape once, each as long as it has to be.
 
     `UnsupportedError` if there are more than `most`.
 

@@ -113,7 +113,7 @@ class BinomialSum:
         return found
 
     def window(self, tail: float = 0.0) -> NoiseWindow:
-        """The range that holds all but a mass of 1e-30.
+        """Return the range that holds all but a mass of 1e-30.
 
         If tails below `tail` do not matter, sums of masses may be off by a small part of that.
         """
@@ -240,7 +240,7 @@ class BinomialLaw:
         return float(self.centre * (1 - self.gamma))
 
     def mass(self, z: int) -> tuple[Fraction, Fraction]:
-        """The exact probability of z, twice (meant for small n)."""
+        """Return the exact probability of z, twice (meant for small n)."""
         if not 0 <= z <= self.n:
             return Fraction(0), Fraction(0)
         exact = math.comb(self.n, z) * self.gamma**z * (1 - self.gamma) ** (self.n - z)
@@ -253,7 +253,7 @@ class BinomialLaw:
 
 
 def _quantile(n: int, p: Fraction, tail: float) -> int:
-    """The smallest h from the mean on with Pr[Bin(n, p) > h] <= tail."""
+    """Return the smallest h from the mean on with Pr[Bin(n, p) > h] <= tail."""
     mean = math.ceil(n * p)
     above = range(mean, n)
     return mean + bisect_left(above, True, key=lambda h: binomial_at_least(h + 1, n, p) <= tail)
@@ -277,7 +277,7 @@ class BinomialError:
         return math.sqrt(self.noise.variance)
 
     def interval(self, value: Value, level: float) -> Interval:
-        """The exact one: the law is known, so there is nothing to approximate."""
+        """Return the exact one: the law is known, so there is nothing to approximate."""
         low, high = self.noise.range(1 - Fraction(valid_level(level)))
         return Interval(float(self.observed - high), float(self.observed - low))
 

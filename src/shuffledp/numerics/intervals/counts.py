@@ -102,7 +102,7 @@ class SupportLaw:
         return variance
 
     def mirror(self) -> "SupportLaw":
-        """The law of messages - N, a function of n - c."""
+        """Return the law of messages - N, a function of n - c."""
         extra = tuple((m, 1 - r) for m, r in self.extra)
         return SupportLaw(n=self.n, p=1 - self.q, q=1 - self.p, extra=extra, added=self.added)
 
@@ -127,7 +127,7 @@ class SupportLaw:
         return np.minimum(found, 1.0)
 
     def _mix(self, added: CutLaplaceSum, x: Floats, c: Floats, tail: float) -> Floats:
-        """The mean of the tails of N - s over all s that servers may have added."""
+        """Return the mean of the tails of N - s over all s that servers may have added."""
         if self.p == 1 and self.q == 0 and not self.extra:
             return added.at_least(x - c)
         reach = added.most
@@ -199,7 +199,7 @@ class SupportLaw:
         return total
 
     def find_lowest(self, x: Floats, tail: float) -> Floats:
-        """The smallest c with Pr[N >= x] > tail, or a little less.
+        """Return the smallest c with Pr[N >= x] > tail, or a little less.
 
         >>> SupportLaw(n=100, p=0.75, q=0.25).find_lowest(np.array([60.0]), 0.025)
         array([53.])
@@ -241,7 +241,7 @@ class SupportLaw:
 
 
 def _score(p: Floats) -> Floats:
-    """The normal quantile within 10^-4: it only says where to look next, so SciPy need not be loaded."""
+    """Return the normal quantile within 10^-4: it only says where to look next, so SciPy need not be loaded."""
     z, log_odds = _scores()
     score: Floats = np.interp(np.log(p) - np.log1p(-p), log_odds, z)
     return score
@@ -301,7 +301,7 @@ class TwoBinomialsError:
         return SupportLaw(n=self.n, p=self.p, q=self.q, extra=self.extra, added=self.added)
 
     def interval(self, value: Value, level: float) -> Interval:
-        """The exact one: the law is known, so there is nothing to approximate."""
+        """Return the exact one: the law is known, so there is nothing to approximate."""
         return self.leave_out((1 - valid_level(level)) / 2)
 
     exact_interval = interval
@@ -339,7 +339,7 @@ class TwoBinomialsError:
         return found
 
     def leave_out(self, tail: float) -> Interval:
-        """The counts whose two tails at what is observed are both above this one."""
+        """Return the counts whose two tails at what is observed are both above this one."""
         seen, back = np.unique(np.asarray(self.observed), return_inverse=True)
         x, law = seen.astype(np.float64), self.law
         nobody, everybody = law.mean(np.array([0.0, float(self.n)])).tolist()

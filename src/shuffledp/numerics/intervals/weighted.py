@@ -39,7 +39,7 @@ class BinMoments(Protocol):
 
 
 def have_both_signs(weights: Floats) -> Bools:
-    """Which rows have weights above and below 0: then errors of bins that move together do not cancel.
+    """Return which rows have weights above and below 0: then errors of bins that move together do not cancel.
 
     >>> have_both_signs(np.array([[1.0, 0.0], [1.0, -2.0]]))
     array([False,  True])

@@ -355,7 +355,7 @@ def _scan_limit(state: _State, limits: Floats) -> float:
 
 
 def _scan(state: _State, parents: Spelt, least: float, step: Step | None) -> Spelt:
-    """All continuations of the parents whose cells hold more than this, in blocks."""
+    """Return all continuations of the parents whose cells hold more than this, in blocks."""
     children = 1 << (state.level.length - state.start)
     shift = np.uint64(state.functions.bits - state.level.length)
     heads = state.find_cells(parents)

@@ -236,7 +236,7 @@ def _fit_buckets(parts: int, mu: float, trusted: int, messages: float) -> int | 
 
 
 def _weigh(bits: int, crowd: Crowd, promise: Promise, messages: float) -> list[tuple[int, Design]]:
-    """All layouts that the budget allows for, with the count that each of them finds."""
+    """Return all layouts that the budget allows for, with the count that each of them finds."""
     found = []
     for parts in _layouts(bits):
         # Dummies of the honest people in all cells of a word.

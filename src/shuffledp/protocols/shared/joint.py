@@ -322,7 +322,7 @@ class _Start:
 
 
 def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> bool:
-    """Whether its delta stays where it is however large epsilon is, so that all of it counts in a sum of losses.
+    """Return whether its delta stays where it is however large epsilon is, so that all of it counts in a sum of losses.
 
     >>> from shuffledp.protocols import make
     >>> crowd, promise = Crowd(n=10_000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
@@ -402,7 +402,7 @@ class _Best(Generic[Result]):
         return math.sqrt(self.low * self.high) if math.isfinite(self.high) else 1.4 * self.low
 
     def _follow(self) -> float:
-        """Where the line through the last two points is 0, not too far away: near the end, that of ln(delta)."""
+        """Return where the line through the last two points is 0, not too far away: near the end, that of ln(delta)."""
         x, y, z = self.seen[-1]
         step = y
         if len(self.seen) > 1 and self.seen[-2][0] != x:
