@@ -59,6 +59,7 @@ def uniform(words: Words, k: int, bits: int) -> Codes:
     return words // words.dtype.type(share)
 
 
+@lru_cache(maxsize=256)  # the same few, over and over
 def uniform_share(k: int, bits: int) -> Fraction:
     """Return the probability that `uniform` draws a given one of the k values.
 
