@@ -188,3 +188,40 @@ def test_what_wraps_around_is_not_taken_for_a_small_loss(N):
     pair._look(np.linspace(-1.0, 1.0, 9), N, best)
     assert np.all(best >= exact)
     assert np.isfinite(best).any() == (N == 128)
+
+
+def test_chernoffs_bound_is_one():
+    """What may wrap around is at least what lies so far out, under every tilt."""
+    shares, ones, zeros, N = laplace(3, 2.0, 0.02, bits=40), 60, 90, 64
+    pair = pure_total._Tilted(g0=pure_total._logs(shares), ones=ones, zeros=zeros)
+    thetas = np.linspace(-3.0, 3.0, 7)
+    found = pair._bound_wrapping(thetas, N)
+    reach = N / 2 - pair.d - 2
+    centre = pair._moments(thetas)[0]
+    for theta, mean, bound in zip(thetas, centre, found, strict=True):
+        (q0, _), (q1, _) = (pair.law(g, np.array([theta])) for g in (pair.g0, pair.g0[::-1]))
+        h = np.ones(1)
+        for law, count in ((q0[0], zeros), (q1[0], ones)):
+            for _ in range(count):
+                h = np.convolve(h, law)
+        far = np.abs(np.arange(len(h)) - mean) > reach
+        assert h[far].sum() <= bound
+    assert found.min() < 1e-9  # and not just 1
+
+
+def test_transforms_are_as_short_as_the_law():
+    """At a large epsilon hardly anybody sends noise: the total is like a Poisson number, and few places matter."""
+    shares, users, reach = laplace(3, 0.7 * 10.3, 0.32 / 14289, bits=64), 14289, 1.3 * 10.3
+    pair = pure_total._Tilted(g0=pure_total._logs(shares), ones=0, zeros=users - 1)
+    thetas = np.linspace(-reach, reach, 14)
+    spread = pair._moments(thetas)[1]
+    narrow = spread < 40
+    assert pair._lengths(thetas[narrow], spread[narrow]).max() <= 4096
+
+
+def test_a_search_sees_what_a_proof_refuses():
+    enough, little = laplace(9, 0.8, 0.3, bits=20), laplace(9, 0.8, 0.01, bits=20)
+    assert MirroredTotal(shares=enough).seems_within(1.0, 30, 1.3)
+    assert MirroredTotal(shares=enough).stays_within(1.05, 30)
+    assert not MirroredTotal(shares=little).seems_within(1.0, 30, 1.3)
+    assert not MirroredTotal(shares=little).stays_within(1.0, 30)

@@ -11,7 +11,7 @@ large by a part in 10^5. The masses at a and b are certified (numerics/enclosure
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -30,11 +30,18 @@ __all__ = [
     "PoissonTotal",
     "SumOfBinomials",
     "expect",
+    "expect_each",
     "find_step",
     "place_finely",
 ]
 
 _FINE = 1600  # cells where the weight is
+_NEXT_TO_NOTHING = (
+    1e-40  # of several means at once: cells are not chosen for what is that much smaller
+)
+_AT_LEAST_FINER = (
+    4.0  # than coarse cells, a quarter of a deviation wide, whose masses may be a percent too large
+)
 _LARGEST = 10**12
 _CELLS_PER_SD = 32.0
 
@@ -227,12 +234,36 @@ def expect(total: NoiseTotal, inner: Callable[[Floats], Floats]) -> float:
     >>> value >= math.exp(-1.5), value < math.exp(-1.5) * (1 + 1e-6)
     (True, True)
     """
-    places, masses = total.floor(_place_coarsely(total))
-    weights = masses * np.minimum.accumulate(inner(places))
-    if weights.any() and not total.chooses_places and np.any(np.diff(places) > 1):
-        places, masses = total.floor(_refine(places, weights))
-        weights = masses * np.minimum.accumulate(inner(places))
-    return min(1.0, float(weights.sum()) * (1 + (len(weights) + 2) * UNIT) + 1e-300)
+    return float(expect_each(total, [inner])[0])
+
+
+def expect_each(
+    total: NoiseTotal, inners: Sequence[Callable[[Floats], Floats]], tolerance: float = 0.0
+) -> Floats:
+    """Return the same for each of several D, on the same cells.
+
+    With a tolerance, cells are no finer than what makes it about that part larger.
+    """
+
+    def look(starts: Floats) -> tuple[Floats, Floats, Floats]:
+        places, masses = total.floor(starts)
+        heights = np.array([inner(places) for inner in inners])  # [D, places]
+        return places, masses, np.minimum.accumulate(heights, axis=1)
+
+    places, masses, heights = look(_place_coarsely(total))
+    sums = heights @ masses
+    if sums.any() and not total.chooses_places and np.any(np.diff(places) > 1):
+        some = sums > _NEXT_TO_NOTHING * sums.max()
+        finer = math.inf
+        if tolerance:
+            # In a cell, D falls to where the next one begins: so much is lost, and less if they are finer.
+            lost = float((-np.diff(heights[some]) @ masses[:-1] / sums[some]).max())
+            finer = max(lost / tolerance, _AT_LEAST_FINER)
+        weights = masses * heights[some] / sums[some, None]
+        _, masses, heights = look(_refine(places, weights.max(axis=0), finer))
+        sums = heights @ masses
+    means: Floats = np.minimum(sums * (1 + (len(masses) + 2) * UNIT) + 1e-300, 1.0)
+    return means
 
 
 def _place_coarsely(total: NoiseTotal) -> Floats:
@@ -264,11 +295,12 @@ def place_finely(total: NoiseTotal) -> Floats:
     return distinct(np.floor(np.concatenate([rest, fine])))
 
 
-def _refine(places: Floats, weights: Floats) -> Floats:
-    """Return the same cells, and fine ones from the first to the last that matters."""
-    matters = np.flatnonzero(weights > 1e-13 * weights.sum())
+def _refine(places: Floats, weights: Floats, finer: float) -> Floats:
+    """Return the same cells, and from the first to the last that matters this many times as many, or _FINE."""
+    matters = np.flatnonzero(weights > 1e-13)
     first, last = int(matters[0]), int(matters[-1])
     low = places[max(first - 1, 0)]
     high = places[min(last + 1, len(places) - 1)]
-    fine = np.linspace(low, high, min(_FINE, int(high - low) + 1))
+    cells = min(_FINE, finer * (last - first + 2), high - low + 1)
+    fine = np.linspace(low, high, math.ceil(cells))
     return distinct(np.concatenate([places, np.floor(fine)]))

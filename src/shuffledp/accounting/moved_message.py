@@ -36,6 +36,7 @@ from shuffledp.accounting.decreasing_mean import (
     PoissonTotal,
     SumOfBinomials,
     expect,
+    expect_each,
     find_step,
     place_finely,
 )
@@ -59,6 +60,8 @@ _LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one se
 _LARGE_EPSILON = 10.0  # beyond, noise is little like a Gaussian
 _BITS = 48
 _LARGEST_TABLE = 4_000_000
+_PER_EPSILON = 250_000  # what of a table takes as long as one epsilon without it
+_TOLERANCE = 2e-3  # of curves that are too long for a table
 _BELOW = 24.0  # tails end where masses have fallen by e^-24
 
 
@@ -86,10 +89,11 @@ class TwoBins(Batch):
         """
         growths = np.array([_growth(float(epsilon)) for epsilon in epsilons])
         places, masses = self.total.floor(place_finely(self.total))
-        if len(places) * _count_columns(float(places[-1]), growths) > _LARGEST_TABLE:
-            return np.array(
-                [expect(self.total, partial(_fair_inner, growth=growth)) for growth in growths]
-            )
+        size = len(places) * _count_columns(float(places[-1]), growths)
+        worth = size <= _PER_EPSILON * len(growths) or find_step(self.total) == 1
+        if size > _LARGEST_TABLE or not worth:
+            inners = [partial(_fair_inner, growth=growth) for growth in growths.tolist()]
+            return expect_each(self.total, inners, _TOLERANCE)
         return _FairTable(places, growths).expect(masses)
 
     def epsilon(self, delta: float) -> float:

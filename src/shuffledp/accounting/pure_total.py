@@ -53,6 +53,7 @@ _FADED = 60.0  # smaller values of a spectrum than e^-60 are left out, and accou
 _WORK = 1 << 19  # places looked at in one go: bounds the memory
 _NARROW = 40.0  # wider laws of the total are smooth
 _CELLS = 400
+_RATES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # of Chernoff's bound, as parts of the best one
 _MANY = 1 << 13
 
 
@@ -94,21 +95,21 @@ class MirroredTotal:
             cells += [(middle + 1, hi), (lo, middle)]
         return False
 
-    def typical_loss(self, users: int, reach: float) -> float:
-        """About the largest loss, in little time: where a search for parameters may look.
+    def seems_within(self, epsilon: float, users: int, reach: float) -> bool:
+        """Return whether no loss above epsilon is seen, in little time: where a search for parameters may look.
 
         Looks at two data sets only, at totals that tilts up to `reach` make likely, and at the limit
-        ln M1 - ln M0 of the loss far from there, where the law of the total is smooth. No bound.
+        ln M1 - ln M0 of the loss far from there, where the law of the total is smooth. No proof.
         """
         others = users - 1
-        found = [self.far_loss(reach)]
-        for ones in {0, others // 2}:
-            if others <= _DIRECT:
-                found.append(self.loss(ones, others - ones))
-            else:
-                pair = _Tilted(g0=_logs(self.shares), ones=ones, zeros=others - ones)
-                found.append(pair.look_near(reach))
-        return max(found)
+        return self.far_loss(reach) <= epsilon and all(
+            self._look_near(ones, others - ones, reach) <= epsilon for ones in {0, others // 2}
+        )
+
+    def _look_near(self, ones: int, zeros: int, reach: float) -> float:
+        if ones + zeros <= _DIRECT:
+            return self.loss(ones, zeros)
+        return _Tilted(g0=_logs(self.shares), ones=ones, zeros=zeros).look_near(reach)
 
     def far_loss(self, reach: float) -> float:
         """Return the limit of the loss at totals whose law is smooth, under tilts up to twice `reach`."""
@@ -291,14 +292,15 @@ class _Tilted:
             return np.zeros(len(thetas))
         centre, spread = self._moments(thetas)
         reach = N / 2 - self.d - 2
-        found = np.full(len(thetas), math.inf)
         base = self._log_moment(thetas)
-        for part in (0.03, 0.06, 0.12, 0.25, 0.5, 1.0):
-            rate = part * reach / spread**2
-            right = self._log_moment(thetas + rate) - base - rate * (centre + reach)
-            left = self._log_moment(thetas - rate) - base + rate * (centre - reach)
-            tails = np.exp(np.minimum(right, 0.0)) + np.exp(np.minimum(left, 0.0))
-            found = np.minimum(found, tails)
+        best = reach / spread**2  # for a normal law; for a Poisson one its logarithm is
+        rates = np.concatenate([np.outer(_RATES, best), np.outer(_RATES, np.log1p(best))])
+        shifted = np.stack([thetas + rates, thetas - rates])
+        right, left = self._log_moment(shifted.ravel()).reshape(shifted.shape) - base
+        right -= rates * (centre + reach)
+        left += rates * (centre - reach)
+        tails = np.exp(np.minimum(right, 0.0)) + np.exp(np.minimum(left, 0.0))
+        found: Floats = tails.min(axis=0)
         return found * 1.01
 
     def _log_moment(self, thetas: Floats) -> Floats:

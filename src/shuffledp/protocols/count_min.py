@@ -226,7 +226,9 @@ class SketchError:
         miss = 1 - valid_level(level)
         g, largest = 0.225 * miss, self.bound_squares(0.1 * miss)
         spread = math.sqrt(g ** (-1 / self.rows) - 1)
-        window, n, w = self.noise.window(), float(self.n), self.width
+        # No tail of the noise that is cut is below g / rows or g / 16.
+        window = self.noise.window(g / max(16, self.rows))
+        n, w = float(self.n), self.width
         mean, slope = float(self.noise.centre) + n / w, 1 - 1 / w
         low = np.maximum(self._low_by_markov(window, g), 0.0)
         for _ in range(_ROUNDS):

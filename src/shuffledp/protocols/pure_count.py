@@ -374,9 +374,9 @@ class _Candidate:
     def is_safe(self, epsilon: float, users: int) -> bool:
         """Return whether the loss seems to be a little less than epsilon."""
         device = self.device
-        if device is None:
-            return False
-        return device.total.typical_loss(users, 1.3 * epsilon) <= _AIM * epsilon
+        return device is not None and device.total.seems_within(
+            _AIM * epsilon, users, 1.3 * epsilon
+        )
 
     def is_safe_far_out(self, epsilon: float) -> bool:
         """Return the same for unlikely totals alone."""

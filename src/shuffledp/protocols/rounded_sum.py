@@ -296,7 +296,7 @@ class RoundedSum:
 
     def variance(self, inputs: Counts) -> float:
         device = self.device
-        seen = np.flatnonzero(inputs)
+        seen = np.flatnonzero(inputs != 0)
         z = seen * (device.levels / reach(device.domain))
         rest = seen * device.levels % reach(device.domain) / reach(device.domain)
         law = device.level_variance

@@ -22,6 +22,7 @@ Deviation: answers are counts, where the paper has frequencies (|y| / n > 1).
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -116,6 +117,20 @@ class Zsum:
         return Tally(counts=np.array([int(inputs[1]) + noise], dtype=np.int64), users=n)
 
 
+@lru_cache(maxsize=2)  # a search for the worst data set asks for many counts
+def _sum_noise(n: int, gamma: Fraction) -> tuple[int, Floats, Floats, Floats]:
+    """The first N that matters, and for each S from there on the sums of N - n gamma and of its square over all N < S,
+    and Pr[N >= S]."""
+    noise = BinomialSum(parts=((n, gamma),))
+    window = noise.window()
+    centred = window.first + np.arange(len(window.masses)) - float(noise.centre)
+    first, second = (
+        np.concatenate([[0.0], np.cumsum(window.masses * centred**power)]) for power in (1, 2)
+    )
+    # Pr[N >= S] is summed from the far end: where it is small it keeps its digits.
+    return window.first, first, second, np.append(np.cumsum(window.masses[::-1])[::-1], 0.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutAnswers:
     """The rule that a count is only believed if there are more messages than users.
@@ -148,22 +163,16 @@ class CutAnswers:
         >>> CutAnswers(n=1000, gamma=Fraction(1, 4)).moments(np.array([0, 1000]))
         (array([0., 0.]), array([  0. , 187.5]))
         """
-        noise = BinomialSum(parts=((self.n, self.gamma),))
-        window = noise.window()
-        centred = window.first + np.arange(len(window.masses)) - float(noise.centre)
-        first, second = (
-            np.concatenate([[0.0], np.cumsum(window.masses * centred**power)]) for power in (1, 2)
-        )
-        # Pr[N >= S], summed from the far end: where it is small it keeps its digits.
-        cut = np.append(np.cumsum(window.masses[::-1])[::-1], 0.0)
+        start, first, second, cut = _sum_noise(self.n, self.gamma)
         S = counts.astype(np.float64)
-        place = np.clip(counts - window.first, 0, len(window.masses))
+        place = np.clip(counts - start, 0, len(cut) - 1)
         bias = -first[place] - S * cut[place]
         variance = second[place] + S**2 * cut[place] - bias**2
-        surely = place == len(window.masses)
+        surely = place == len(cut) - 1
+        whole_variance = float(self.n * self.gamma * (1 - self.gamma))
         return (
             np.where(surely, 0.0, bias + 0.0),
-            np.where(surely, noise.variance, variance.clip(0)),
+            np.where(surely, whole_variance, variance.clip(0)),
         )
 
     def failure(self, radius: float, bins: int = 1) -> float:
