@@ -1,20 +1,24 @@
 """A soak: real servers on loopback for a stated number of reports, while everything that can go wrong does.
 
     python benchmarks/soak.py --store sqlite --reports 20000 --kills 5
-    python benchmarks/soak.py --store postgres
+    python benchmarks/soak.py --store postgres --noise servers
 
 With PostgreSQL two shufflers work on one database, which is killed at each of their steps, too, and read-only for a
-while; the server is started in a temporary folder from the system's packages.
+while; the server is started in a temporary folder from the system's packages. If the servers add noise, their seal
+log is on a second one.
 
 Every report of a window has a bin of its own, so a 2 in the published tally proves double counting and a 0 a loss.
-Reports are sealed before. One client in a hundred is hostile, some are slow; every process dies at each of its named
+With noise of the servers no exact tally exists: each message is looked for in the batch that the analyzer got, and
+both seal logs must have what was handed over and published. Reports are sealed before. One client in a hundred is hostile, some are slow; every process dies at each of its named
 steps at least once, and then at random moments; the disk is full for a while, the clock jumps by hours and by weeks.
 The last line is one JSON object; the exit code is 1 if anything was lost, doubled, left out or unexpected.
 """
 
 import argparse
 import asyncio
+import hashlib
 import json
+import math
 import os
 import random
 import resource
@@ -39,16 +43,20 @@ import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.live.disk import write_private
 from shuffledp.live.keys import signing_public
+from shuffledp.live.seals import FolderLog
 from shuffledp.live.serve import Home, Operator, find_port
 from shuffledp.live.serve.pool import start_pool
-from shuffledp.live.wire.document import Collection, Pledge, Windows, write_document
+from shuffledp.live.servers import describe_dummies
+from shuffledp.live.wire.document import Collection, Noise, Pledge, Windows, write_document
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import seal_inner, seal_report
 
 SHUFFLER = ("admitted", "sealed", "renamed", "kept", "written", "deleted", "unlinked", "closing")
+NOISY_SHUFFLER = (*SHUFFLER[:4], "logged", *SHUFFLER[4:])
 DATABASE = "database at "
 SHUFFLERS = ("shuffler", "second shuffler")
 ANALYZER = ("stored file", "stored", "opened", "charged", "result written", "published")
+NOISY_ANALYZER = (*ANALYZER[:2], "charged", "drafted", "logged", *ANALYZER[4:])
 _MOST_BINS = 10_000
 _SECONDS = 4000  # of a window, more than a clock may jump unasked
 _PATIENCE = 600.0  # for anything that must happen
@@ -70,42 +78,59 @@ def _begin(raw: bytes) -> None:
     _made["collection"] = Collection.read(raw)
 
 
-def _seal(window: int, first: int, last: int) -> bytes:
+def _seal(window: int, first: int, last: int) -> tuple[bytes, bytes]:
+    """Reports, and the messages in them."""
     collection = _made["collection"]
     (question,) = collection.questions
     plains = np.zeros((last - first, 1 + collection.message_size), dtype=np.uint8)
-    plains[:, 1:] = question.code.encode_message(np.arange(first, last))
-    inners = (seal_inner(collection, window, plain.tobytes()) for plain in plains)
-    return b"".join(seal_report(collection, window, [inner]) for inner in inners)
+    numbers = np.arange(first, last) % len(question.labels)
+    plains[:, 1:] = question.code.encode_message(numbers)
+    inners = [seal_inner(collection, window, plain.tobytes()) for plain in plains]
+    sealed = (seal_report(collection, window, [inner]) for inner in inners)
+    return b"".join(sealed), b"".join(inners)
 
 
 def seal_all(collection: Collection, reports: int, bins: int, folder: Path) -> list[Path]:
-    """The reports of each window in a file."""
+    """The reports of each window in a file, and their messages in another one beside it."""
     files = []
     with start_pool(None, _begin, collection.raw) as pool:
         for window in range(collection.windows.count):
             here = min(bins, reports - window * bins)
             starts = range(0, here, 500)
             ends = [min(here, start + 500) for start in starts]
-            parts = pool.map(_seal, [window] * len(ends), starts, ends)
+            parts = list(pool.map(_seal, [window] * len(ends), starts, ends))
             files.append(folder / f"sealed-{window}")
-            files[-1].write_bytes(b"".join(parts))
+            files[-1].write_bytes(b"".join(part for part, _ in parts))
+            messages = b"".join(inners for _, inners in parts)
+            (folder / f"inners-{window}").write_bytes(messages)
     return files
 
 
-def make_home(folder: Path, reports: int, bins: int, port: int) -> Home:
+def make_question(bins: int, *, noisy: bool) -> Question:
+    words = {"name": "bin", "text": "Which one are you?", "task": "histogram"}
+    if not noisy:
+        protocol = protocols.krr.make_local(k=bins, epsilon=3.0)
+        return Question(**words, protocol=protocol, labels=tuple(map(str, range(bins))))
+    served = protocols.server_noise.make_server_noise(task="histogram", k=4, rate=0.5, most=12)
+    labels = tuple(map(str, range(4)))
+    return Question(**words, protocol=served, labels=labels, noise=describe_dummies(served))
+
+
+def make_home(folder: Path, reports: int, bins: int, port: int, *, noisy: bool) -> Home:
     secrets = sdp.live.ShufflerSecrets.generate()
     analyzer, public, sign = sdp.live.generate_analyzer()
     windows = -(-reports // bins)
     least = max(2, min(bins, reports - (windows - 1) * bins) // 4)
-    question = Question(
-        name="bin",
-        text="Which one are you?",
-        task="histogram",
-        protocol=protocols.krr.make_local(k=bins, epsilon=3.0),
-        labels=tuple(map(str, range(bins))),
+    question = make_question(bins, noisy=noisy)
+    pledge = Pledge(
+        epsilon=3.0,
+        delta=0.05 if noisy else 0.01,
+        honest=1.0,
+        min_batch=least,
+        local_epsilon=math.inf if noisy else 3.0,
+        noise=Noise.SERVERS if noisy else Noise.DEVICES,
+        trust_the_shuffler=noisy,
     )
-    pledge = Pledge(epsilon=3.0, delta=0.01, honest=1.0, min_batch=least, local_epsilon=3.0)
     collection = write_document(
         title="A soak",
         questions=(question,),
@@ -173,7 +198,8 @@ class Soak:
         self.bins = min(_MOST_BINS, max(100, asked.reports // 4))
         self.port, self.reader = find_port(), find_port()
         self.ports: tuple[int, ...] = (self.port,)
-        self.home = make_home(folder, asked.reports, self.bins, self.port)
+        self.noisy = asked.noise == "servers"
+        self.home = make_home(folder, asked.reports, self.bins, self.port, noisy=self.noisy)
         self.collection = self.home.collection()
         self.actors: dict[str, Actor] = {}
         self.kills: Counter[str] = Counter()
@@ -187,21 +213,25 @@ class Soak:
         self.ended = False
         self.began = time.monotonic()
         self.server: Any = None
+        self.servers: dict[str, Any] = {}
         self.homes = [self.home]
-        steps = list(SHUFFLER)
+        steps = list(NOISY_SHUFFLER if self.noisy else SHUFFLER)
         if asked.store == "postgres":
             self.server = start_server()
-            write_private(
-                self.home.shuffler / "store.toml",
-                f'postgresql = "{self.server.where()}"\n'.encode(),
-            )
+            self.servers["database"] = self.server
+            said = f'postgresql = "{self.server.where()}"\n'
+            if self.noisy:
+                self.servers["seal log"] = start_server()
+                said += f'seals = "{self.servers["seal log"].where()}"\n'
+            write_private(self.home.shuffler / "store.toml", said.encode())
             self.homes.append(Home(self.home.path, "b"))
             self.ports = (self.port, find_port())
-            steps[-1:] = [*(f"database at {step}" for step in SHUFFLER[:-1]), SHUFFLER[-1]]
+            steps[-1:] = [*(f"database at {step}" for step in steps[:-1]), steps[-1]]
         for name, home, port in zip(SHUFFLERS, self.homes, self.ports, strict=False):
             self.add_actor(name, "shuffler", port, steps, home.instance)
-        self.add_actor("analyzer", "analyzer", self.reader, list(ANALYZER), "")
-        self.named = len(steps) + len(ANALYZER)
+        later = list(NOISY_ANALYZER if self.noisy else ANALYZER)
+        self.named = len(steps) + len(later)
+        self.add_actor("analyzer", "analyzer", self.reader, later, "")
 
     def add_actor(self, name: str, role: str, port: int, steps: list[str], instance: str) -> None:
         program = [sys.executable, str(Path(__file__).with_name("soak_role.py"))]
@@ -227,8 +257,9 @@ class Soak:
         while not self.ended:
             for actor in self.actors.values():
                 self.look_at(actor)
-            if self.server is not None and self.server.process.poll() is not None:
-                await asyncio.to_thread(self.server.start)
+            for server in self.servers.values():
+                if server.process.poll() is not None:
+                    await asyncio.to_thread(server.start)
             await asyncio.sleep(0.05)
 
     def look_at(self, actor: Actor) -> None:
@@ -274,11 +305,11 @@ class Soak:
     def kill_somebody(self) -> None:
         """At a random moment: a role, a process that decrypts for it, or the database."""
         names = list(self.actors)
-        chosen = self.random.choice([*names, "worker", *(["database"] if self.server else [])])
-        if chosen == "database":
-            self.kills["database at random"] += 1
+        chosen = self.random.choice([*names, "worker", *self.servers])
+        if chosen in self.servers:
+            self.kills[f"{chosen} at random"] += 1
             with suppress(ProcessLookupError):
-                os.killpg(self.server.process.pid, signal.SIGKILL)
+                os.killpg(self.servers[chosen].process.pid, signal.SIGKILL)
             return
         if chosen != "worker":
             self.kills[f"{chosen} at random"] += 1
@@ -487,8 +518,8 @@ class Soak:
                 except subprocess.TimeoutExpired:
                     actor.process.kill()
                     actor.process.wait()
-        if self.server is not None:
-            self.server.remove()
+        for server in self.servers.values():
+            server.remove()
 
     def compare(self) -> tuple[int, int]:
         """Reports that were acknowledged and not counted, and those that were counted more than once."""
@@ -499,9 +530,13 @@ class Soak:
                 lost += people
                 self.trouble.append(f"window {window} was not published")
                 continue
-            (tally,) = analyzer.tallies(window)
-            lost += int((tally.counts[:people] == 0).sum())
-            doubled += int((tally.counts > 1).sum())
+            if self.noisy:
+                missing, again = self.look_for(window)
+            else:
+                (tally,) = analyzer.tallies(window)
+                missing = int((tally.counts[:people] == 0).sum())
+                again = int((tally.counts > 1).sum())
+            lost, doubled = lost + missing, doubled + again
             for reason, number in analyzer.count_dropped(window).items():
                 self.rejected[f"dropped: {reason}"] += number
         entries = analyzer.ledger.entries(self.collection.id.hex())
@@ -513,6 +548,20 @@ class Soak:
             self.trouble.append(f"left behind: {names}")
         analyzer.close()
         return lost, doubled
+
+    def look_for(self, window: int) -> tuple[int, int]:
+        """Messages that are not in the batch, and those that are there more than once; what left, left once."""
+        size = self.collection.inner_size
+        raw = (self.home.analyzer / f"batch-{window}.bin").read_bytes()
+        result = (self.home.analyzer / f"result-{window}.json").read_bytes()
+        entry = FolderLog(self.home.seals("analyzer")).find(window)
+        digests = [hashlib.sha256(each).digest() for each in (raw, result)]
+        if entry is None or [entry.batch, entry.other] != digests:
+            self.trouble.append(f"window {window}: the seal log has another batch or result")
+        found = Counter(raw[place : place + size] for place in range(0, len(raw), size))
+        sent = (self.folder / f"inners-{window}").read_bytes()
+        mine = [sent[place : place + size] for place in range(0, len(sent), size)]
+        return sum(found[each] == 0 for each in mine), sum(many > 1 for many in found.values())
 
     def grow(self) -> dict[str, float]:
         """By how many megabytes a process has grown since it was 10 seconds old, the largest of each kind."""
@@ -550,6 +599,7 @@ class Soak:
             say(f"  TROUBLE: {each}")
         summary = {
             "store": self.asked.store,
+            "noise": self.asked.noise,
             "reports": self.asked.reports,
             "accepted": sum(self.acknowledged),
             "rejected": sum(self.rejected.values()),
@@ -591,6 +641,7 @@ class Soak:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--noise", choices=("devices", "servers"), default="devices")
     parser.add_argument("--reports", type=int, default=20_000, help="honest reports")
     parser.add_argument("--kills", type=int, default=20, help="at least; every named step has one")
     parser.add_argument("--hostile", type=float, default=0.01, help="hostile clients per report")

@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import shutil
 import weakref
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp import SeededWords, protocols
 from shuffledp.live.postgres import PostgresStore
+from shuffledp.live.postgres_seals import PostgresLog
+from shuffledp.live.seals import FolderLog
 from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.document import (
     Collection,
@@ -35,6 +38,61 @@ def make_store(folder, collection):
     store = PostgresStore(get_server().make_schema(folder), collection, durable=False)
     _opened.add(store)
     return store
+
+
+def _name_log(folder):
+    return folder.with_name(f"{folder.name}.seals")
+
+
+def move_log(folder, other):
+    """Have the seal log of one folder be that of another, in place of what it has."""
+    old, new = _name_log(folder), _name_log(other)
+    if STORE == "sqlite":
+        shutil.rmtree(new, ignore_errors=True)
+        old.rename(new)
+        return
+    from postgres import get_server, name_schema
+
+    old, new = name_schema(old), name_schema(new)
+    get_server().execute(
+        f"DROP SCHEMA IF EXISTS {new} CASCADE",
+        f"ALTER SCHEMA {old} RENAME TO {new}",
+        f"CREATE SCHEMA {old}",
+    )
+
+
+def drop_entry(folder, window):
+    """Remove an entry of a seal log, as nobody should."""
+    if STORE == "sqlite":
+        (_name_log(folder) / f"window-{window}").unlink()
+        return
+    from postgres import get_server, name_schema
+
+    get_server().execute(
+        f'DELETE FROM {name_schema(_name_log(folder))}.seals WHERE "window" = {window}'
+    )  # noqa: S608
+
+
+def make_log(folder, collection):
+    """The seal log of a folder: another folder, or another schema of the server, which only tests of logic may take."""
+    if STORE == "sqlite":
+        return FolderLog(_name_log(folder))
+    from postgres import get_server
+
+    where = get_server().make_schema(_name_log(folder))
+    log = PostgresLog(where, collection.id, durable=False)
+    _opened.add(log)
+    return log
+
+
+def copy_store(folder, other):
+    """The folder and the store of another one, as they are now: a backup, or a restored one."""
+    shutil.rmtree(other, ignore_errors=True)
+    shutil.copytree(folder, other)
+    if STORE == "postgres":
+        from postgres import get_server
+
+        get_server().copy_schema(folder, other)
 
 
 def forget_store(folder):

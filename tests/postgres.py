@@ -26,6 +26,10 @@ def find_programs():
     return Path(found).parent if found else None
 
 
+def name_schema(key):
+    return "t" + hashlib.sha256(str(key).encode()).hexdigest()[:20]
+
+
 class Server:
     """A server on a Unix socket. It refuses to be root, so root starts it as somebody who may do nothing else."""
 
@@ -114,23 +118,32 @@ class Server:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def drop_schema(self, key):
+    def execute(self, *statements):
         import psycopg
 
-        name = "t" + hashlib.sha256(str(key).encode()).hexdigest()[:20]
         with psycopg.connect(self.where(), autocommit=True) as db:
             db.execute("SET client_min_messages = warning")
-            db.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+            return [db.execute(each) for each in statements][-1]
+
+    def drop_schema(self, key):
+        self.execute(f"DROP SCHEMA IF EXISTS {name_schema(key)} CASCADE")
 
     def make_schema(self, key):
         """A schema of its own for a key, the same one the next time: cheaper than a database."""
-        import psycopg
-
-        name = "t" + hashlib.sha256(str(key).encode()).hexdigest()[:20]
-        with psycopg.connect(self.where(), autocommit=True) as db:
-            db.execute("SET client_min_messages = warning")
-            db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
+        name = name_schema(key)
+        self.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
         return self.where() + f" options='-c search_path={name}'"
+
+    def copy_schema(self, key, other):
+        """What is in one schema now, in place of the other one."""
+        old, new = name_schema(key), name_schema(other)
+        self.execute(f"DROP SCHEMA IF EXISTS {new} CASCADE", f"CREATE SCHEMA {new}")
+        query = f"SELECT tablename FROM pg_tables WHERE schemaname = '{old}'"  # noqa: S608
+        for (table,) in self.execute(query).fetchall():
+            self.execute(
+                f"CREATE TABLE {new}.{table} (LIKE {old}.{table} INCLUDING ALL)",
+                f"INSERT INTO {new}.{table} SELECT * FROM {old}.{table}",  # noqa: S608
+            )
 
 
 @lru_cache(maxsize=1)

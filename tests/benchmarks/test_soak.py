@@ -1,6 +1,7 @@
 """The soak notices what it is for: reports that are lost or counted twice, and steps at which nobody died."""
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import subprocess
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from repository import ROOT
+from shuffledp.live.seals import Entry
 
 
 def load(name):
@@ -25,6 +27,12 @@ def load(name):
 Control = load("soak_role").Control
 load("soak_clients")
 soak = load("soak")
+
+
+def ask(noise="devices"):
+    return argparse.Namespace(
+        store="sqlite", reports=1000, kills=5, hostile=0.01, seed=1, noise=noise
+    )
 
 
 class Ledger:
@@ -55,7 +63,7 @@ class Published:
 
 
 def test_lost_and_doubled_reports_are_counted(tmp_path, monkeypatch):
-    asked = argparse.Namespace(store="sqlite", reports=1000, kills=5, hostile=0.01, seed=1)
+    asked = ask()
     found = soak.Soak(asked, tmp_path)
     cases = [
         ({0: [1, 1, 1], 1: [1, 1, 0]}, [3, 2], 2, (0, 0), 0),
@@ -72,8 +80,36 @@ def test_lost_and_doubled_reports_are_counted(tmp_path, monkeypatch):
     assert found.rejected["dropped: copy"] == 7
 
 
+def test_with_noise_messages_are_looked_for_in_the_batch_and_both_in_the_seal_log(tmp_path):
+    found = soak.Soak(ask("servers"), tmp_path)
+    size = found.collection.inner_size
+    one, two, dummy = (bytes([each]) * size for each in range(3))
+    (tmp_path / "inners-0").write_bytes(one + two)
+    (found.home.analyzer / "result-0.json").write_bytes(b"{}")
+    log = soak.FolderLog(found.home.seals("analyzer"))
+    log.begin()
+    cases = [(one + two + dummy, (0, 0)), (one + dummy, (1, 0)), (one * 2 + two, (0, 1))]
+    for window, (batch, wanted) in enumerate(cases):
+        (tmp_path / f"inners-{window}").write_bytes(one + two)
+        (found.home.analyzer / f"batch-{window}.bin").write_bytes(batch)
+        (found.home.analyzer / f"result-{window}.json").write_bytes(b"{}")
+        digests = [hashlib.sha256(each).digest() for each in (batch, b"{}")]
+        log.create(window, Entry(batch=digests[0], other=digests[1]))
+        assert found.look_for(window) == wanted
+    assert found.trouble == []
+    (found.home.analyzer / "result-1.json").write_bytes(b"another draw")
+    found.look_for(1)
+    assert found.trouble == ["window 1: the seal log has another batch or result"]
+
+
+def test_a_soak_with_noise_of_the_servers_kills_at_the_steps_of_the_seal_log(tmp_path):
+    found = soak.Soak(ask("servers"), tmp_path)
+    assert "logged" in found.actors["shuffler"].steps
+    assert {"drafted", "logged"} <= set(found.actors["analyzer"].steps)
+
+
 def test_a_batch_that_is_left_behind_is_trouble(tmp_path, monkeypatch):
-    asked = argparse.Namespace(store="sqlite", reports=1000, kills=5, hostile=0.01, seed=1)
+    asked = ask()
     found = soak.Soak(asked, tmp_path)
     (found.home.shuffler / "batch-0.bin").write_bytes(b"x")
     found.acknowledged = []
@@ -111,12 +147,15 @@ def test_memory_is_counted_from_the_tenth_second_on():
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("servers")
+@pytest.mark.parametrize("noise", ["devices", "servers"])
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_a_small_soak_loses_and_doubles_nothing(store):
+def test_a_small_soak_loses_and_doubles_nothing(store, noise):
     began = time.monotonic()
     program = [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "--reports", "1000"]
     ended = subprocess.run(
-        [*program, "--kills", "16", "--store", store], capture_output=True, check=False
+        [*program, "--kills", "16", "--store", store, "--noise", noise],
+        capture_output=True,
+        check=False,
     )
     last = json.loads(ended.stdout.decode().splitlines()[-1])
     assert ended.returncode == 0, ended.stdout.decode()

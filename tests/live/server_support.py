@@ -9,7 +9,6 @@ from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.document import Noise
 from shuffledp.protocols.server_noise import make_server_noise
 
@@ -45,14 +44,15 @@ def make_collection(floor=None, asked=None, **changes):
 COLLECTION = make_collection()
 
 
-def open_shuffler(folder, collection=COLLECTION, step=None, seals=None):
+def open_shuffler(folder, collection=COLLECTION, step=None, seals=None, store=None):
+    """`store` and `seals`: the folders to which they belong, if that is not its own."""
     folder.mkdir(exist_ok=True, mode=0o700)
-    log = FolderLog(folder.with_name(f"{folder.name}.seals") if seals is None else seals)
+    log = live.make_log(folder if seals is None else seals, collection)
     more = {} if step is None else {"step": step}
     return Shuffler(
         collection=collection,
         secrets=ShufflerSecrets(outer=live.outer_secrets(collection), sign=live.secret("shuffler")),
-        store=SqliteStore(folder / "store.sqlite", collection, durable=False),
+        store=live.make_store(folder if store is None else store, collection),
         folder=folder,
         seals=log,
         **more,

@@ -18,7 +18,7 @@ from live.test_roles import (
     upload,
 )
 from postgres import get_server
-from shuffledp.live import postgres
+from shuffledp.live import link
 from shuffledp.live.postgres import PostgresStore
 from shuffledp.live.serve import Home
 from shuffledp.live.serve.shuffler import AwayStore, _open
@@ -239,7 +239,7 @@ def test_servers_that_cannot_be_trusted_are_refused(tmp_path, monkeypatch):
     where = get_server().make_schema(tmp_path)
     with pytest.raises(sdp.UnsupportedError, match="fsync and full_page_writes = off"):
         PostgresStore(where, COLLECTION)
-    monkeypatch.setattr(postgres, "OLDEST", 99)
+    monkeypatch.setattr(link, "OLDEST", 99)
     with pytest.raises(sdp.UnsupportedError, match=r"is PostgreSQL \d+, and must be 99 or later"):
         PostgresStore(where, COLLECTION, durable=False)
 
@@ -307,12 +307,12 @@ def test_copies_with_different_tokens_are_judged_one_after_the_other_as_in_sqlit
     assert answers[0][:2] == [["unknown_token", None], [None, "token_spent", None, "token_spent"]]
 
 
-def make_home(tmp_path, where):
+def make_home(tmp_path, where, collection=COLLECTION):
     secrets = sdp.live.ShufflerSecrets(
-        outer=live.outer_secrets(COLLECTION), sign=live.secret("shuffler")
+        outer=live.outer_secrets(collection), sign=live.secret("shuffler")
     )
     home = Home(tmp_path / "survey")
-    home.create(COLLECTION, secrets, None)
+    home.create(collection, secrets, None)
     (home.shuffler / "store.toml").write_text(f'postgresql = "{where}"\n')
     (home.shuffler / "store.toml").chmod(0o600)
     return home
@@ -347,3 +347,29 @@ def test_a_report_is_opened_and_kept_as_it_is(tmp_path):
     assert known.inners in set(shuffler.store.load(0))
     assert refused(shuffler.manifest, 0, 1050.0) == "not_ready"
     assert list(shuffler.store.load(1)) == []
+
+
+def test_batches_of_version_2_are_brought_up_to_date(tmp_path):
+    """One is written, and goes on as it is; one was kept and not written, and is made again."""
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler)
+    shuffler.tick(1110.0)
+    batch = shuffler.batch(0).read_bytes()
+    for inners in POOL:
+        assert shuffler.receive(upload(inners, 1), 1150.0).failed == ()
+    shuffler.store.seal(1)
+    for statement in (
+        "ALTER TABLE batch_0 DROP COLUMN draft",  # and with it the key
+        "ALTER TABLE batch_0 ADD PRIMARY KEY (place)",
+        "CREATE TABLE batch_1 (place integer PRIMARY KEY, content bytea NOT NULL)",
+        "INSERT INTO batch_1 VALUES (0, 'half of it')",
+        "UPDATE schema_version SET version = 2",
+    ):
+        shuffler.store._db.execute(statement)
+    shuffler.store.close()
+    again = open_shuffler(tmp_path / "s")
+    again.batch_path(0).unlink()
+    assert again.batch(0).read_bytes() == batch
+    again.tick(1300.0)
+    assert again.store.row(1).state is State.WRITTEN
+    assert len(again.batch(1).read_bytes()) == len(POOL) * 2 * COLLECTION.inner_size

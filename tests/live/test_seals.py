@@ -18,6 +18,21 @@ from shuffledp.live.seals import Entry, FolderLog, SealError, recognize
 from shuffledp.live.store import State
 from shuffledp.live.wire.report import join_upload, open_inner, seal_report
 
+pytestmark = pytest.mark.usefixtures("every_store")
+ONLY_SQLITE = {
+    "test_dummies_follow_their_law",
+    "test_an_analyzer_that_dies_at_each_step_publishes_one_result",
+    "test_the_exact_tally_is_never_on_the_disk",
+    "test_a_restored_backup_of_the_analyzer_publishes_nothing_again",
+    "test_ids_and_messages_are_gone_from_the_files_before_the_batch_can_be_read",
+    "test_servers_that_add_noise_need_a_log",
+    "test_an_entry_is_made_once",
+    "test_it_is_on_the_disk_before_we_go_on",
+    "test_a_damaged_entry_is_not_believed",
+    "test_two_servers_on_one_log",
+    "test_a_collection_with_a_floor_works_alike",
+    "test_what_cannot_be_written_into_the_log_is_not_sealed",
+}
 PEOPLE = [live.make_inners(COLLECTION, 0, seed) for seed in range(12)]
 LATE = 1200.0
 SHUFFLER = ("admitted", "sealed", "renamed", "kept", "logged", "written", "deleted", "unlinked")
@@ -155,11 +170,6 @@ def test_the_exact_tally_is_never_on_the_disk(tmp_path):
     assert path.name == "result-0.json"
 
 
-def restore(folder, copy, into):
-    shutil.rmtree(folder)
-    shutil.copytree(copy, into)
-
-
 @pytest.mark.parametrize("when", ["open", "sealed", "written"])
 def test_a_restored_backup_of_the_shuffler_seals_nothing_again(tmp_path, when):
     """Two batches of the same reports would have nothing but the reports in common."""
@@ -172,12 +182,12 @@ def test_a_restored_backup_of_the_shuffler_seals_nothing_again(tmp_path, when):
     if when == "written":
         shuffler.tick(LATE)
     shuffler.store.close()
-    shutil.copytree(tmp_path / "s", tmp_path / "backup")
+    live.copy_store(tmp_path / "s", tmp_path / "backup")
     shuffler = open_shuffler(tmp_path / "s")
     shuffler.tick(LATE)
     first = fetch(shuffler)
     shuffler.store.close()
-    restore(tmp_path / "s", tmp_path / "backup", tmp_path / "s")
+    live.copy_store(tmp_path / "backup", tmp_path / "s")
     again = open_shuffler(tmp_path / "s")
     if when == "written":  # the same bytes, which the log knows
         assert fetch(again) == first
@@ -202,7 +212,8 @@ def test_a_restored_backup_of_the_analyzer_publishes_nothing_again(tmp_path):
     analyzer.advance(0)
     (result,) = analyzer.results()
     analyzer.close()
-    restore(tmp_path / "a", tmp_path / "stored", tmp_path / "a")
+    shutil.rmtree(tmp_path / "a")
+    shutil.copytree(tmp_path / "stored", tmp_path / "a")
     again = open_analyzer(tmp_path / "a")
     assert again.advance(0) == "expired"
     assert again.results() == []
@@ -218,19 +229,17 @@ def test_nothing_is_sealed_without_the_log_that_belongs_to_the_store(tmp_path):
     shuffler = open_shuffler(tmp_path / "s")
     fill(shuffler)
     shuffler.store.close()
-    log = tmp_path / "s.seals"
-    log.rename(tmp_path / "away")
+    live.move_log(tmp_path / "s", tmp_path / "away")
     lost = open_shuffler(tmp_path / "s")
     for call in (lambda: lost.tick(LATE), lambda: send(lost, PEOPLE[0])):
         with pytest.raises(SealError, match="the seal log is empty, and younger"):
             call()
-    FolderLog(log).begin()
+    live.make_log(tmp_path / "s", COLLECTION).begin()
     with pytest.raises(SealError, match="is another one, and younger than the database"):
         lost.tick(LATE)
     assert lost.store.row(0).state is State.OPEN
     assert not list((tmp_path / "s").glob("batch*"))
-    shutil.rmtree(log)
-    (tmp_path / "away").rename(log)
+    live.move_log(tmp_path / "away", tmp_path / "s")
     lost.tick(LATE)
     assert fetch(lost)
 
@@ -238,13 +247,13 @@ def test_nothing_is_sealed_without_the_log_that_belongs_to_the_store(tmp_path):
 def test_a_log_that_goes_away_in_between_keeps_the_batch(tmp_path):
     shuffler = open_shuffler(tmp_path / "s")
     fill(shuffler)
-    (tmp_path / "s.seals").rename(tmp_path / "away")
+    live.move_log(tmp_path / "s", tmp_path / "away")
     with pytest.raises(SealError, match="there is no seal log"):
         shuffler.tick(LATE)
     assert refused(shuffler.manifest, 0, LATE) == "not_ready"
-    (tmp_path / "away").rename(tmp_path / "s.seals")
+    live.move_log(tmp_path / "away", tmp_path / "s")
     shuffler.tick(LATE)
-    (tmp_path / "s.seals").rename(tmp_path / "away")
+    live.move_log(tmp_path / "s", tmp_path / "away")
     with pytest.raises(SealError, match="there is no seal log"):
         shuffler.manifest(0, LATE)
 
@@ -258,7 +267,7 @@ def test_bytes_that_are_not_those_of_the_log_are_never_served(tmp_path):
     assert refused(shuffler.batch, 0) == "expired"
     write_whole(shuffler.batch_path(0), [good])
     assert shuffler.batch(0).read_bytes() == good
-    (tmp_path / "s.seals" / "window-0").unlink()  # bytes without an entry
+    live.drop_entry(tmp_path / "s", 0)  # bytes without an entry
     assert refused(shuffler.manifest, 0, LATE) == "expired"
     assert refused(shuffler.batch, 0) == "expired"
 
@@ -304,7 +313,7 @@ def test_a_window_with_too_few_people_gets_no_dummies(tmp_path):
     fill(shuffler, PEOPLE[:4])
     shuffler.tick(LATE)
     assert shuffler.store.row(0).state is State.EXPIRED
-    assert list((tmp_path / "s.seals").glob("window*")) == []
+    assert list(shuffler.seals.windows()) == []
 
 
 def test_dummies_made_elsewhere_are_used_once(tmp_path):

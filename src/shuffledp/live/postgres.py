@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import weakref
 from contextlib import contextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
-from shuffledp.core.errors import DataError, MismatchError, UnsupportedError
+from shuffledp.core.errors import DataError, MismatchError
+from shuffledp.live.link import LOCK, Link, telling
 from shuffledp.live.store import (
     BALLAST,
-    AwayError,
-    DamageError,
     State,
     WindowRow,
     check_reports,
@@ -29,17 +26,13 @@ from shuffledp.live.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from psycopg import Connection
+    from collections.abc import Iterable, Iterator, Sequence
 
     from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.report import Opened
 
 __all__ = ["PostgresStore"]
 
-OLDEST = 13
-"""The major version of the oldest server that is tried in tests or known to have everything that is used here."""
 _SCHEMA = (
     (
         "CREATE TABLE collection (id bytea PRIMARY KEY)",
@@ -55,68 +48,35 @@ _SCHEMA = (
         "ALTER TABLE windows ADD COLUMN messages bigint",
         "CREATE TABLE log (one integer PRIMARY KEY CHECK (one = 1), identity bytea NOT NULL)",
     ),
+    (  # batches have drafts: those of windows that are not written yet are made again
+        """DO $$ DECLARE each record; BEGIN
+            FOR each IN SELECT "window", state, sha256 FROM windows LOOP
+                IF to_regclass('batch_' || each."window") IS NULL THEN CONTINUE; END IF;
+                IF each.state <> 'written' THEN EXECUTE format('DROP TABLE batch_%s', each."window"); CONTINUE; END IF;
+                EXECUTE format('ALTER TABLE batch_%s ADD COLUMN draft bytea', each."window");
+                EXECUTE format('UPDATE batch_%s SET draft = $1', each."window") USING each.sha256;
+            END LOOP; END $$""",
+    ),
 )
 """`_SCHEMA[v]` turns version v into v + 1, as in `live.disk.open_database`."""
-_LOCK = 0x5DD  # of the advisory locks that are ours: for the schema, and for each window
+_BATCH = "(draft bytea, place integer, content bytea NOT NULL, PRIMARY KEY (draft, place))"
 _PIECE = 1 << 20  # bytes of a batch in one row
 _ROWS = 5_000  # that are fetched at once
 
-_T = TypeVar("_T")
-_P = ParamSpec("_P")
 
-
-def _telling(
-    call: Callable[Concatenate[PostgresStore, _P], _T],
-) -> Callable[Concatenate[PostgresStore, _P], _T]:
-    """Say what is wrong with the database in our words; connect again if the connection is gone."""
-
-    @wraps(call)
-    def tell(self: PostgresStore, /, *arguments: _P.args, **more: _P.kwargs) -> _T:
-        with self._explain():
-            self._connect()
-            return call(self, *arguments, **more)
-
-    return tell
-
-
-class PostgresStore:
+class PostgresStore(Link):
     """A database that several shufflers share. `durable=False` is for tests of logic alone."""
 
     shared = True
 
     def __init__(self, where: str, collection: Collection, *, durable: bool = True) -> None:
-        self._where = where
+        super().__init__(where, durable=durable)
         self._collection = collection
-        self._durable = durable
-        self._link: list[Connection[Any]] = []
-        weakref.finalize(self, _close, self._link)
-        self._begun: set[int] = set()
+        self._begun: dict[int, int] = {}
+        """Windows that have their table, and the connection by which we know."""
         self._prepare()
 
-    def close(self) -> None:
-        """Close the connection."""
-        _close(self._link)
-
-    @property
-    def _db(self) -> Connection[Any]:
-        return self._link[0]
-
-    def _connect(self) -> None:
-        if self._link and not self._db.closed:
-            return
-        _close(self._link)
-        self._link.append(_connect(self._where, durable=self._durable))
-
-    @contextmanager
-    def _explain(self) -> Iterator[None]:
-        with _explain():
-            try:
-                yield
-            finally:
-                if self._link and self._db.broken:
-                    _close(self._link)
-
-    @_telling
+    @telling
     def _prepare(self) -> None:
         """Bring the tables up to date, and see that they belong to the collection."""
         with self._db.transaction():
@@ -148,35 +108,25 @@ class PostgresStore:
             )
         return found
 
-    def _ask(self, query: str, *values: object) -> Any:
-        """The first value of the first row; None if there is none."""
-        found = self._db.execute(query, values).fetchone()
-        return None if found is None else found[0]
-
-    def _lock(self, which: int) -> None:
-        """Wait for a lock that ends with the transaction."""
-        self._db.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, which))
-
-    def _has(self, table: str) -> bool:
-        return self._ask("SELECT to_regclass(%s)", table) is not None
-
     @contextmanager
     def claim(self, window: int) -> Iterator[bool]:
         with self._explain():
             self._connect()
-            mine = bool(self._ask("SELECT pg_try_advisory_lock(%s, %s)", _LOCK, 1 + window))
+            mine = bool(self._ask("SELECT pg_try_advisory_lock(%s, %s)", LOCK, 1 + window))
         try:
             yield mine
         finally:
             # A lock of a connection that is gone is gone, too.
             if mine and self._link and not self._db.closed:
-                self._db.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, 1 + window))
+                with self._explain():
+                    self._db.execute("SELECT pg_advisory_unlock(%s, %s)", (LOCK, 1 + window))
 
-    @_telling
+    @telling
     def admit(self, group: Sequence[Opened], now: float) -> list[str | None]:
         windows = self._collection.windows
-        for window in sorted({each.window for each in group} - self._begun):
-            if windows.opens(window) <= now < windows.closes(window):
+        for window in sorted({each.window for each in group}):
+            known = self._begun.get(window) == self._times
+            if not known and windows.opens(window) <= now < windows.closes(window):
                 self._begin(window)
         with self._db.transaction():
             # Nobody closes the collection or a window while this lasts.
@@ -205,7 +155,7 @@ class PostgresStore:
                 self._db.execute(
                     f"CREATE TABLE IF NOT EXISTS reports_{window} (id bytea PRIMARY KEY, inners bytea NOT NULL)"
                 )
-        self._begun.add(window)
+        self._begun[window] = self._times
 
     def _hold_windows(self, windows: set[int]) -> dict[int, State]:
         query = 'SELECT "window", state FROM windows WHERE "window" = ANY(%s) ORDER BY 1 FOR SHARE'
@@ -289,7 +239,7 @@ class PostgresStore:
                     judged[place] = None if group[place].id in known else "too_late"
         return judged
 
-    @_telling
+    @telling
     def seal(self, window: int) -> WindowRow:
         with self._db.transaction():
             self._db.execute(
@@ -310,7 +260,7 @@ class PostgresStore:
                 self._db.execute(f"DROP TABLE IF EXISTS reports_{window}")
             return WindowRow(window=window, state=state, reports=count)
 
-    @_telling
+    @telling
     def close_after(self, last: int) -> int:
         with self._db.transaction():
             self._db.execute("SELECT 1 FROM collection FOR UPDATE")
@@ -319,7 +269,7 @@ class PostgresStore:
         assert found is not None
         return found
 
-    @_telling
+    @telling
     def closed(self) -> int | None:
         return self._find_last()
 
@@ -344,21 +294,28 @@ class PostgresStore:
                     for identity, inners in rows:
                         yield bytes(identity), bytes(inners)
 
-    @_telling
-    def keep_batch(self, window: int, pieces: Iterable[bytes]) -> None:
+    @telling
+    def keep_batch(self, window: int, sha256: bytes, pieces: Iterable[bytes]) -> None:
+        from psycopg import Rollback
+
         with self._db.transaction():
-            self._db.execute(f"DROP TABLE IF EXISTS batch_{window}")
-            self._db.execute(
-                f"CREATE TABLE batch_{window} (place integer PRIMARY KEY, content bytea NOT NULL)"
-            )
-            query = f"INSERT INTO batch_{window} VALUES (%s, %b)"  # noqa: S608
+            self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+            if self._find(window).state is not State.SEALED:
+                return  # another process was faster
+            self._db.execute(f"CREATE TABLE IF NOT EXISTS batch_{window} {_BATCH}")
+        with self._db.transaction() as keeping:
+            if not self._has(f"batch_{window}"):
+                return
+            query = f"INSERT INTO batch_{window} VALUES (%b, %s, %b) ON CONFLICT DO NOTHING"  # noqa: S608
             place = 0
             for piece in pieces:
                 for start in range(0, len(piece), _PIECE):
-                    self._db.execute(query, (place, piece[start : start + _PIECE]))
+                    self._db.execute(query, (sha256, place, piece[start : start + _PIECE]))
                     place += 1
+            if self._hold_windows({window})[window] is not State.SEALED:
+                raise Rollback(keeping)
 
-    def load_batch(self, window: int) -> Iterator[bytes]:
+    def load_batch(self, window: int, sha256: bytes) -> Iterator[bytes]:
         with self._explain():
             self._connect()
             with self._db.transaction():
@@ -366,11 +323,12 @@ class PostgresStore:
                     return
                 with self._db.cursor(name="batch", binary=True) as rows:
                     rows.itersize = 4
-                    rows.execute(f"SELECT content FROM batch_{window} ORDER BY place")  # noqa: S608
+                    query = f"SELECT content FROM batch_{window} WHERE draft = %b ORDER BY place"  # noqa: S608
+                    rows.execute(query, (sha256,))
                     for (content,) in rows:
                         yield bytes(content)
 
-    @_telling
+    @telling
     def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
         with self._db.transaction():
             self._db.execute(
@@ -378,10 +336,16 @@ class PostgresStore:
                 (State.WRITTEN.value, sha256, messages, window, State.SEALED.value),
             )
             self._db.execute(f"DROP TABLE IF EXISTS reports_{window}")
+            if self._find(window).sha256 == sha256 and self._has(f"batch_{window}"):
+                query = f"DELETE FROM batch_{window} WHERE draft <> %b"  # noqa: S608
+                self._db.execute(query, (sha256,))
 
-    @_telling
+    @telling
     def expire(self, window: int) -> None:
         with self._db.transaction():
+            self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+            if self._find(window).state in (State.WRITTEN, State.DELETED):
+                return
             count = self._count(window)
             self._db.execute(
                 'INSERT INTO windows VALUES (%s, %s, %s, NULL, NULL) ON CONFLICT ("window") DO UPDATE SET '
@@ -390,16 +354,16 @@ class PostgresStore:
             )
             self._db.execute(f"DROP TABLE IF EXISTS reports_{window}, batch_{window}")
 
-    @_telling
+    @telling
     def known_log(self) -> bytes | None:
         found = self._ask("SELECT identity FROM log")
         return None if found is None else bytes(found)
 
-    @_telling
+    @telling
     def keep_log(self, identity: bytes) -> None:
         self._db.execute("INSERT INTO log VALUES (1, %b) ON CONFLICT DO NOTHING", (identity,))
 
-    @_telling
+    @telling
     def mark_deleted(self, window: int) -> None:
         with self._db.transaction():
             self._db.execute(
@@ -408,7 +372,7 @@ class PostgresStore:
             )
             self._db.execute(f"DROP TABLE IF EXISTS batch_{window}")
 
-    @_telling
+    @telling
     def row(self, window: int) -> WindowRow:
         return self._find(window)
 
@@ -419,14 +383,14 @@ class PostgresStore:
             return WindowRow(window=window, state=State.OPEN, reports=0)
         return _read_row(window, *found)
 
-    @_telling
+    @telling
     def rows(self) -> dict[int, WindowRow]:
         query = (
             "SELECT \"window\", state, reports, sha256, messages FROM windows WHERE state <> 'open'"
         )
         return {found[0]: _read_row(*found) for found in self._db.execute(query)}
 
-    @_telling
+    @telling
     def count(self, window: int) -> int:
         return self._count(window)
 
@@ -435,7 +399,7 @@ class PostgresStore:
             return 0
         return int(self._ask(f"SELECT count(*) FROM reports_{window}"))  # noqa: S608
 
-    @_telling
+    @telling
     def beat(self, now: float) -> None:
         self._db.execute(
             "INSERT INTO beats VALUES (1, %s, %b) "
@@ -443,7 +407,7 @@ class PostgresStore:
             (now, os.urandom(BALLAST)),
         )
 
-    @_telling
+    @telling
     def last_beat(self) -> float | None:
         found = self._ask("SELECT moment FROM beats")
         return None if found is None else float(found)
@@ -458,14 +422,14 @@ class PostgresStore:
         """Dropped tables are gone; what the server's log has of them goes with its segments."""
         return True
 
-    @_telling
+    @telling
     def issue_tokens(self, hashes: Sequence[bytes]) -> None:
         self._db.execute(
             "INSERT INTO issued SELECT * FROM unnest(%b::bytea[]) ORDER BY 1 ON CONFLICT DO NOTHING",
             (sorted(hashes),),
         )
 
-    @_telling
+    @telling
     def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
         known = {
             table: {
@@ -497,72 +461,3 @@ def _read_row(
         sha256=digest,
         messages=messages,
     )
-
-
-def _connect(where: str, *, durable: bool) -> Connection[Any]:
-    """Connect to a server that is new enough and keeps what it acknowledges, and is no standby."""
-    try:
-        import psycopg
-    except ImportError as error:
-        raise UnsupportedError(
-            f"PostgreSQL needs {error.name}: install the extra shuffledp[postgres]"
-        ) from error
-    db = psycopg.connect(where, autocommit=True, connect_timeout=10, application_name="shuffledp")
-    try:
-        db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-        _check_server(db, durable=durable)
-        db.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
-        db.execute("SET client_min_messages = warning")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _check_server(db: Connection[Any], *, durable: bool) -> None:
-    version = db.info.server_version
-    if version < OLDEST * 10_000:
-        raise UnsupportedError(
-            f"the database is PostgreSQL {version // 10_000}, and must be {OLDEST} or later"
-        )
-    asked = ("fsync", "full_page_writes", "transaction_read_only")
-    said = {name: db.execute(f"SHOW {name}").fetchone()[0] for name in asked}  # type: ignore[index]
-    if said["transaction_read_only"] == "on":
-        raise AwayError("the database is read-only: is it a standby?")
-    off = [name for name in asked[:2] if said[name] == "off"]
-    if off and durable:
-        raise UnsupportedError(
-            f"the database has {' and '.join(off)} = off: what is acknowledged would not survive a crash"
-        )
-
-
-@contextmanager
-def _explain() -> Iterator[None]:
-    """Say what is wrong with a database in our words."""
-    try:
-        import psycopg
-    except ImportError:
-        yield  # `_connect` says so
-        return
-    try:
-        yield
-    except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
-        raise DamageError(f"the store is damaged: {_first_line(error)}") from error
-    except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise AwayError("the database is read-only: is it a standby?") from error
-    except psycopg.OperationalError as error:
-        raise AwayError(f"the database does not work now: {_first_line(error)}") from error
-
-
-def _close(link: list[Connection[Any]]) -> None:
-    while link:
-        link.pop().close()
-
-
-def _first_line(error: Exception) -> str:
-    """Say what the server said, without a traceback's worth of details.
-
-    >>> _first_line(ValueError("no route\\n  to host"))
-    'no route'
-    """
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

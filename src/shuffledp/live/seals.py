@@ -9,7 +9,8 @@ backup of the database, and every serving compares what it serves with the entry
     bytes without an entry        never served
     no log, or another one than the database knows    nothing is sealed
 
-The log of a database on one machine is a folder elsewhere with a file for each window, which is created exclusively.
+The log of a database on one machine is a folder elsewhere with a file for each window, which is created exclusively;
+that of several machines is a small database on another server (`live.postgres_seals`).
 """
 
 import hashlib
@@ -22,13 +23,20 @@ from typing import Protocol
 from shuffledp.core.errors import DataError
 from shuffledp.live.disk import make_private, sync_folder
 
-__all__ = ["Entry", "FolderLog", "SealError", "SealLog", "find_digest", "recognize"]
+__all__ = ["Entry", "FolderLog", "SealError", "SealLog", "TakenError", "find_digest", "recognize"]
 
 _IDENTITY = "identity"
 
 
 class SealError(DataError):
     """A seal log that cannot be reached or believed: nothing may be sealed or served."""
+
+
+class TakenError(SealError):
+    """A window that has an entry: another draw of it may have left."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__(f"window {window} was sealed before: nothing is sealed twice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +69,9 @@ class Entry:
 class SealLog(Protocol):
     """One linearizable store for all hosts of a role, outside of every backup and replica of its database."""
 
+    def origin(self) -> str | None:
+        """What is copied together with it: the database must not have the same; None if nothing is."""
+
     def identify(self) -> bytes | None:
         """What tells this log from any other; None if it was never used."""
 
@@ -71,7 +82,7 @@ class SealLog(Protocol):
         """The entry of a window."""
 
     def create(self, window: int, entry: Entry) -> None:
-        """Make the entry of a window: durable when this returns; `SealError` if there is one already."""
+        """Make the entry of a window: durable when this returns; `TakenError` if there is one already."""
 
     def windows(self) -> Iterable[int]:
         """All windows that have one."""
@@ -105,6 +116,9 @@ class FolderLog:
     """A folder with one file for each window."""
 
     folder: Path
+
+    def origin(self) -> str | None:
+        return None
 
     def identify(self) -> bytes | None:
         try:
@@ -143,7 +157,7 @@ class FolderLog:
         try:
             self._put(f"window-{window}", entry.raw)
         except FileExistsError:
-            raise SealError(f"window {window} was sealed before: nothing is sealed twice") from None
+            raise TakenError(window) from None
         except OSError as error:
             raise self._fail(error) from error
 

@@ -16,7 +16,7 @@ from shuffledp.core.octets import Octets
 from shuffledp.live.disk import draft_of, read_pieces, sync_folder, write_whole
 from shuffledp.live.dummies import make_dummies
 from shuffledp.live.keys import ShufflerSecrets
-from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
+from shuffledp.live.seals import Entry, SealError, SealLog, TakenError, find_digest, recognize
 from shuffledp.live.store import DamageError, State, Store, WindowRow
 from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
 from shuffledp.live.wire.document import Collection
@@ -94,8 +94,8 @@ class Shuffler:
     """What has left for ever: needed if this shuffler adds noise."""
     prepared: dict[int, Octets] | None = None
     """Sealed dummies by window, which somebody makes on another thread (`unprepared`); None: they are made here."""
-    consulted: bool = False
-    """Whether the seal log is known to be that of the store."""
+    consulted: int = 0
+    """The connection of the store, as it was when the seal log was found to be its own."""
 
     def __post_init__(self) -> None:
         if self.collection.by_servers and self.seals is None:
@@ -105,22 +105,45 @@ class Shuffler:
         """The seal log, if there is to be one: looked at before anything is taken, sealed or served.
 
         If it knows of a window that is still open here, then this store is an old copy: that window has left, and whoever
-        has it could find out which of its messages are people's by uploading them again.
+        has it could find out which of its messages are people's by uploading them again. After a new connection all this
+        is looked at again: a replica may have taken over that is a little behind.
         """
-        if self.seals is None or self.consulted:
+        connected = self.store.connected
+        if self.consulted == connected:
             return self.seals
-        known = self.store.known_log()
-        found = recognize(self.seals, known)
-        if known is None:
-            self.store.keep_log(found)
-        for window in self.seals.windows():
-            state, entry = self.store.row(window).state, self.seals.find(window)
+        self.done.clear()
+        self.fetched.clear()
+        if self.seals is not None:
+            self._check_apart(self.seals)
+            known = self.store.known_log()
+            if known is None:
+                self.store.keep_log(recognize(self.seals, known))
+            recognize(self.seals, self.store.known_log())
+            for window in self.seals.windows():
+                if self.store.row(window).state in (State.OPEN, State.SEALED):
+                    self._settle(window)
+        self.consulted = connected
+        return self.seals
+
+    def _check_apart(self, log: SealLog) -> None:
+        origin = log.origin()
+        if origin is not None and origin == self.store.origin():
+            raise SealError(
+                "the seal log is on the same database server as the store, or on a replica of it: what is restored from a "
+                "backup would bring back both. Keep the log on another server"
+            )
+
+    def _settle(self, window: int) -> None:
+        """A window that the seal log has and the store has not written: finish it, or give it up."""
+        with self.store.claim(window) as mine:
+            if not mine:
+                raise SealError(f"another shuffler is about to finish window {window}")
+            log, state = self.seals, self.store.row(window).state
+            entry = None if log is None else log.find(window)
             if state is State.OPEN:
                 self._give_up(window)
             elif state is State.SEALED and entry is not None:
                 self._resume(window, entry)
-        self.consulted = True
-        return self.seals
 
     def _give_up(self, window: int) -> None:
         """The window has left before, and its bytes are gone: nothing of it is ever drawn or served again."""
@@ -135,6 +158,8 @@ class Shuffler:
         if self.prepared is None or not self.collection.by_servers:
             return []
         waiting = [row.window for row in self.store.rows().values() if row.state is State.SEALED]
+        for window in set(self.prepared).difference(waiting):
+            del self.prepared[window]  # another shuffler was faster
         return [window for window in waiting if window not in self.prepared]
 
     def receive(self, body: bytes, now: float) -> Reply:
@@ -269,11 +294,17 @@ class Shuffler:
 
         write_whole(self.batch_path(window), pieces())
         self.step("renamed")
-        self.store.keep_batch(window, read_pieces(self.batch_path(window)))
+        self.store.keep_batch(window, digest.digest(), read_pieces(self.batch_path(window)))
         self.step("kept")
         manifest = self._describe(window, expected, len(records), digest.digest())
         if self.seals is not None:
-            self.seals.create(window, _make_entry(manifest))
+            try:
+                self.seals.create(window, _make_entry(manifest))
+            except TakenError:  # by a shuffler that had lost its claim, and went on
+                entry = self.seals.find(window)
+                assert entry is not None
+                self._resume(window, entry)
+                return
             self.step("logged")
         self._mark_written(manifest)
 
@@ -293,10 +324,15 @@ class Shuffler:
         return np.concatenate([records, added])
 
     def _resume(self, window: int, entry: Entry) -> None:
-        """After a crash between the seal log and the store: the same bytes, or none."""
-        path = self.batch_path(window)
+        """After a crash between the seal log and the store, whoever crashed: the same bytes, or none."""
+        path, row = self.batch_path(window), self.store.row(window)
+        if row.state is not State.SEALED:
+            self._unlink(window)  # another shuffler has finished it: what lies here may be another draw
+            return
+        if self.store.shared:
+            write_whole(path, self.store.load_batch(window, entry.batch))
         size = path.stat().st_size // self.collection.inner_size if path.exists() else 0
-        manifest = self._describe(window, self.store.row(window).reports, size, entry.batch)
+        manifest = self._describe(window, row.reports, size, entry.batch)
         if find_digest(path) == entry.batch and _make_entry(manifest) == entry:
             self._mark_written(manifest)
         else:
@@ -365,7 +401,7 @@ class Shuffler:
         if row.state is not State.WRITTEN:
             raise WireError("not_ready", f"there is no batch of window {window} now")
         if self.store.shared and window not in self.fetched:  # another process may have written it
-            write_whole(path, self.store.load_batch(window))
+            write_whole(path, self.store.load_batch(window, row.sha256 or b""))
             self.fetched.add(window)
         if self.seals is not None:
             self.manifest(window, 0.0)

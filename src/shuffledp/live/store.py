@@ -95,6 +95,13 @@ class Store(Protocol):
     shared: bool
     """Whether several shufflers work on it, perhaps on several machines."""
 
+    @property
+    def connected(self) -> int:
+        """How often it was connected to: after each time another copy of it may answer than before."""
+
+    def origin(self) -> str | None:
+        """What is copied together with it, if it shares a server with others; see `SealLog.origin`."""
+
     def close(self) -> None:
         """Let go of the database."""
 
@@ -116,17 +123,17 @@ class Store(Protocol):
     def claim(self, window: int) -> AbstractContextManager[bool]:
         """Be the only one who seals a window and writes its batch; False if another process does."""
 
-    def keep_batch(self, window: int, pieces: Iterable[bytes]) -> None:
-        """Keep a batch where every shuffler finds it, if there are several."""
+    def keep_batch(self, window: int, sha256: bytes, pieces: Iterable[bytes]) -> None:
+        """Keep a batch of a sealed window where every shuffler finds it, beside other drafts of it."""
 
-    def load_batch(self, window: int) -> Iterator[bytes]:
+    def load_batch(self, window: int, sha256: bytes) -> Iterator[bytes]:
         """The batch that was kept, in pieces; nothing if there is none."""
 
     def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
-        """The batch is on the disk, and may be read from now on: delete the rows, ids and all."""
+        """The batch is on the disk, and may be read from now on: delete the rows, ids and all, and other drafts."""
 
     def expire(self, window: int) -> None:
-        """Give a window up whose batch cannot be served, whatever state it is in: delete its rows."""
+        """Give a window up whose batch cannot be served, unless it is written by now: delete its rows."""
 
     def known_log(self) -> bytes | None:
         """The identity of the seal log that belongs to this store; None if there is none yet."""
@@ -223,6 +230,7 @@ class SqliteStore:
     """A file, with a write-ahead log. `durable=False` is for tests of logic alone."""
 
     shared = False
+    connected = 1
 
     def __init__(self, path: Path | str, collection: Collection, *, durable: bool = True) -> None:
         self._collection = collection
@@ -323,10 +331,13 @@ class SqliteStore:
         """There is one process."""
         return nullcontext(True)
 
-    def keep_batch(self, window: int, pieces: Iterable[bytes]) -> None:
+    def origin(self) -> str | None:
+        return None
+
+    def keep_batch(self, window: int, sha256: bytes, pieces: Iterable[bytes]) -> None:
         """It is in the shuffler's folder."""
 
-    def load_batch(self, window: int) -> Iterator[bytes]:
+    def load_batch(self, window: int, sha256: bytes) -> Iterator[bytes]:
         return iter(())
 
     @_telling_damage()
@@ -341,8 +352,10 @@ class SqliteStore:
     @_telling_damage()
     def expire(self, window: int) -> None:
         with transaction(self._db):
-            count = self.row(window).reports or self.count(window)
-            row = (window, State.EXPIRED.value, count)
+            found = self.row(window)
+            if found.state in (State.WRITTEN, State.DELETED):
+                return
+            row = (window, State.EXPIRED.value, found.reports or self.count(window))
             self._db.execute("INSERT OR REPLACE INTO windows VALUES (?, ?, ?, NULL, NULL)", row)
             self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
 

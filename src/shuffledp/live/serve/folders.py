@@ -8,6 +8,7 @@
 The shuffler's store is `shuffler/store.sqlite`, unless `shuffler/store.toml` names a PostgreSQL database:
 
     postgresql = "host=db.internal dbname=survey user=shuffler"
+    seals = "host=log.internal dbname=seals user=shuffler"      if the servers add noise: on another server
 
 Several shufflers may work on such a database, each with a name and a folder of its own in `shuffler/`. Two operators have two such folders, each with the document and its own role.
 """
@@ -17,12 +18,13 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from shuffledp.core.errors import DataError, UnsupportedError
+from shuffledp.core.errors import DataError
 from shuffledp.live.analyzer import Analyzer, Opener, open_records
 from shuffledp.live.disk import check_private, make_private, read_private, write_whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.postgres import PostgresStore
-from shuffledp.live.seals import FolderLog
+from shuffledp.live.postgres_seals import PostgresLog
+from shuffledp.live.seals import FolderLog, SealLog
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore, Store
 from shuffledp.live.wire.document import Collection
@@ -78,17 +80,24 @@ class Home:
     @property
     def database(self) -> str | None:
         """Where the PostgreSQL database is, as libpq wants it said; None if the store is a file."""
+        return self._read_databases()[0]
+
+    def _read_databases(self) -> tuple[str | None, str | None]:
+        """Where the store is, and the seal log."""
         place = self.shuffler / "store.toml"
         if not place.exists():
-            return None
+            return None, None
         try:
             content = tomllib.loads(read_private(place).decode())
         except ValueError as error:
             raise DataError(f"{place} cannot be read: {error}") from None
-        where = content.pop("postgresql", None)
-        if not isinstance(where, str) or content:
-            raise DataError(f'{place} must have one line: postgresql = "host=... dbname=..."')
-        return where
+        store, log = content.pop("postgresql", None), content.pop("seals", None)
+        if not isinstance(store, str) or not isinstance(log, str | None) or content:
+            raise DataError(
+                f'{place} must have a line postgresql = "host=... dbname=...", and may have one for the seal log: '
+                'seals = "host=... dbname=..."'
+            )
+        return store, log
 
     def create(
         self, collection: Collection, shuffler: ShufflerSecrets, analyzer: AnalyzerSecrets | None
@@ -136,16 +145,23 @@ class Home:
             secrets=secrets,
             store=self.open_store() if store is None else store,
             folder=make_private(self.desk),
-            seals=FolderLog(self.seals("shuffler")) if collection.by_servers else None,
+            seals=self._open_seals(collection) if collection.by_servers else None,
         )
+
+    def _open_seals(self, collection: Collection) -> SealLog:
+        store, log = self._read_databases()
+        if store is None:
+            return FolderLog(self.seals("shuffler"))
+        if log is None:
+            raise DataError(
+                "shufflers on a database that add noise need a seal log that they share: write seals = "
+                f'"host=... dbname=..." into {self.shuffler / "store.toml"}, with a database on another server'
+            )
+        return PostgresLog(log, collection.id)
 
     def open_store(self) -> Store:
         """The shuffler's store."""
         where = self.database
-        if where is not None and self.collection().by_servers:
-            raise UnsupportedError(
-                "a shuffler that adds noise needs a store in SQLite: several hosts would need a seal log that they share"
-            )
         if where is not None:
             return PostgresStore(where, self.collection())
         if self.instance:
