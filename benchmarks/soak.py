@@ -37,7 +37,7 @@ from typing import Any
 import httpx
 import numpy as np
 from soak_clients import Honest, be_hostile, be_slow
-from soak_role import Control
+from soak_role import Control, kill_all
 
 import shuffledp as sdp
 from shuffledp import protocols
@@ -255,11 +255,16 @@ class Soak:
 
     async def watch(self) -> None:
         while not self.ended:
-            for actor in self.actors.values():
-                self.look_at(actor)
-            for server in self.servers.values():
-                if server.process.poll() is not None:
-                    await asyncio.to_thread(server.start)
+            try:
+                for actor in self.actors.values():
+                    self.look_at(actor)
+                for server in self.servers.values():
+                    if server.process.poll() is not None:
+                        await asyncio.to_thread(server.start)
+            except Exception as error:  # it is tried again, and told in the end
+                self.trouble.append(f"not started again: {type(error).__name__}: {error}")
+                say(self.trouble[-1])
+                await asyncio.sleep(1.0)
             await asyncio.sleep(0.05)
 
     def look_at(self, actor: Actor) -> None:
@@ -308,8 +313,7 @@ class Soak:
         chosen = self.random.choice([*names, "worker", *self.servers])
         if chosen in self.servers:
             self.kills[f"{chosen} at random"] += 1
-            with suppress(ProcessLookupError):
-                os.killpg(self.servers[chosen].process.pid, signal.SIGKILL)
+            kill_all(self.servers[chosen].process.pid)
             return
         if chosen != "worker":
             self.kills[f"{chosen} at random"] += 1

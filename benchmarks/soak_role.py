@@ -3,7 +3,7 @@
     python benchmarks/soak_role.py shuffler|analyzer FOLDER PORT CONTROL [INSTANCE]
 
 `CONTROL` is a file of a few bytes that the soak and the role share: by how much the clock is off, at which step to
-die, whom to kill there in place of the role itself, and how often that happened.
+die, whom to kill there in place of the role itself, a process and its children, and how often that happened.
 """
 
 import mmap
@@ -12,9 +12,20 @@ import signal
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 _SHAPE = struct.Struct("<dqq40s")
+
+
+def kill_all(pid: int) -> None:
+    """Kill a process and its children: those of a database have sessions of their own."""
+    children: list[str] = []
+    with suppress(OSError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for each in [pid, *map(int, children)]:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 class Control:
@@ -49,7 +60,7 @@ class Control:
         return self._read()[3].rstrip(b"\0").decode()
 
     def arm(self, step: str, victim: int = 0) -> None:
-        """Have the role, or the group of processes `victim`, die at the next such step."""
+        """Have the role, or the process `victim` and its children, die at the next such step."""
         self._bytes[24:] = bytes(40)
         self._bytes[8:16] = struct.pack("<q", victim)
         self._bytes[24:] = step.encode().ljust(40, b"\0")
@@ -62,7 +73,7 @@ class Control:
         self._bytes[16:24] = struct.pack("<q", deaths + 1)
         self._bytes[24:] = bytes(40)
         if victim:
-            os.killpg(victim, signal.SIGKILL)
+            kill_all(victim)
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -68,9 +68,8 @@ def drop_entry(folder, window):
         return
     from postgres import get_server, name_schema
 
-    get_server().execute(
-        f'DELETE FROM {name_schema(_name_log(folder))}.seals WHERE "window" = {window}'
-    )  # noqa: S608
+    schema = name_schema(_name_log(folder))
+    get_server().execute(f'DELETE FROM {schema}.seals WHERE "window" = {window}')  # noqa: S608
 
 
 def make_log(folder, collection):

@@ -26,6 +26,20 @@ def find_programs():
     return Path(found).parent if found else None
 
 
+_WATCH = """
+read -r _
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid"
+while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+rm -rf "$1"
+"""
+
+
+def watch_over(folder):
+    """A process that waits for the end of this one, however it comes, and ends the server that is in the folder then."""
+    command = ["/bin/sh", "-c", _WATCH, "sh", str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+
 def name_schema(key):
     return "t" + hashlib.sha256(str(key).encode()).hexdigest()[:20]
 
@@ -43,8 +57,8 @@ class Server:
             self.as_whom = {"user": "nobody", "group": "nogroup", "extra_groups": []}
             shutil.chown(self.folder, "nobody", "nogroup")
         options = ["-U", "shuffledp", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
+        self.process, self.watch = None, watch_over(self.folder)
         self.run("initdb", "-D", str(self.data), *options)
-        self.process = None
         self.start()
 
     def run(self, program, *arguments):
@@ -64,6 +78,15 @@ class Server:
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C"}
 
     def start(self):
+        """Start it; right after a kill its memory may still be in use for a moment."""
+        for _ in range(50):
+            self.launch()
+            if self.wait():
+                return
+            time.sleep(0.2)
+        raise AssertionError((self.folder / "log").read_text()[-2000:])
+
+    def launch(self):
         said = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
@@ -82,18 +105,19 @@ class Server:
                 start_new_session=True,
                 **self.as_whom,
             )
-        self.wait()
 
     def wait(self):
+        """Whether it has started; False if it gave up."""
         import psycopg
 
         end = time.monotonic() + 60
         while True:
             try:
                 psycopg.connect(self.where()).close()
-                return
+                return True
             except psycopg.OperationalError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+                if self.process.poll() is not None:
+                    return False
                 assert time.monotonic() < end, "the server does not start"
                 time.sleep(0.05)
 
@@ -101,8 +125,8 @@ class Server:
         return f"host={self.folder} user=shuffledp dbname={database}"
 
     def kill(self):
-        """All of it, at once, as when the machine loses power but for the disk's cache."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        """The server; its children notice at once, and end."""
+        self.process.kill()
         self.process.wait()
 
     def stop(self):
@@ -117,6 +141,8 @@ class Server:
     def remove(self):
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.watch.stdin.close()
+        self.watch.wait(20)
 
     def execute(self, *statements):
         import psycopg

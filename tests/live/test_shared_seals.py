@@ -105,6 +105,20 @@ def test_a_host_that_comes_too_late_leaves_no_draft(tmp_path):
     assert not list((tmp_path / "a").glob("batch*"))
 
 
+def test_a_draft_of_a_window_that_was_written_meanwhile_is_not_kept(tmp_path):
+    one, two = open_hosts(tmp_path)
+    fill(one)
+    one.store.seal(0)
+
+    def pieces():
+        yield b"half of a draft"
+        two.tick(LATE)
+        yield b"the other half"
+
+    one.store.keep_batch(0, b"d" * 32, pieces())
+    assert list_drafts(one) == {hashlib.sha256(fetch(two)[2]).digest()}
+
+
 def test_a_replica_that_is_behind_takes_over_and_nothing_is_drawn_again(tmp_path):
     """The shuffler runs on: only its connection breaks."""
     shared = tmp_path / "shared"

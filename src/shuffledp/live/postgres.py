@@ -157,6 +157,10 @@ class PostgresStore(Link):
                 )
         self._begun[window] = self._times
 
+    def _take(self, window: int) -> None:
+        """Wait until nobody else holds the window, and keep all others away until the transaction ends."""
+        self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+
     def _hold_windows(self, windows: set[int]) -> dict[int, State]:
         query = 'SELECT "window", state FROM windows WHERE "window" = ANY(%s) ORDER BY 1 FOR SHARE'
         found = self._db.execute(query, (sorted(windows),))
@@ -246,7 +250,7 @@ class PostgresStore(Link):
                 "INSERT INTO windows VALUES (%s, 'open', 0, NULL, NULL) ON CONFLICT DO NOTHING",
                 (window,),
             )
-            self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+            self._take(window)
             found = self._find(window)
             if found.state is not State.OPEN:
                 return found
@@ -299,7 +303,7 @@ class PostgresStore(Link):
         from psycopg import Rollback
 
         with self._db.transaction():
-            self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+            self._take(window)
             if self._find(window).state is not State.SEALED:
                 return  # another process was faster
             self._db.execute(f"CREATE TABLE IF NOT EXISTS batch_{window} {_BATCH}")
@@ -343,7 +347,7 @@ class PostgresStore(Link):
     @telling
     def expire(self, window: int) -> None:
         with self._db.transaction():
-            self._db.execute('SELECT 1 FROM windows WHERE "window" = %s FOR UPDATE', (window,))
+            self._take(window)
             if self._find(window).state in (State.WRITTEN, State.DELETED):
                 return
             count = self._count(window)

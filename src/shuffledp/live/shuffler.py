@@ -297,16 +297,21 @@ class Shuffler:
         self.store.keep_batch(window, digest.digest(), read_pieces(self.batch_path(window)))
         self.step("kept")
         manifest = self._describe(window, expected, len(records), digest.digest())
-        if self.seals is not None:
-            try:
-                self.seals.create(window, _make_entry(manifest))
-            except TakenError:  # by a shuffler that had lost its claim, and went on
-                entry = self.seals.find(window)
-                assert entry is not None
-                self._resume(window, entry)
-                return
-            self.step("logged")
+        if self.seals is not None and not self._enter(self.seals, manifest):
+            return
         self._mark_written(manifest)
+
+    def _enter(self, log: SealLog, manifest: Manifest) -> bool:
+        """Make the entry of a batch; False if another shuffler, which lost its claim and went on, was faster."""
+        try:
+            log.create(manifest.window, _make_entry(manifest))
+        except TakenError:
+            entry = log.find(manifest.window)
+            assert entry is not None
+            self._resume(manifest.window, entry)
+            return False
+        self.step("logged")
+        return True
 
     def _mark_written(self, manifest: Manifest) -> None:
         window = manifest.window
@@ -327,7 +332,9 @@ class Shuffler:
         """After a crash between the seal log and the store, whoever crashed: the same bytes, or none."""
         path, row = self.batch_path(window), self.store.row(window)
         if row.state is not State.SEALED:
-            self._unlink(window)  # another shuffler has finished it: what lies here may be another draw
+            self._unlink(
+                window
+            )  # another shuffler has finished it: what lies here may be another draw
             return
         if self.store.shared:
             write_whole(path, self.store.load_batch(window, entry.batch))
