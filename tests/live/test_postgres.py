@@ -235,6 +235,67 @@ def test_a_server_that_is_away_or_read_only_says_so_and_the_shuffler_goes_on(tmp
     assert lines == [("failing", "store")]
 
 
+def test_a_host_that_stops_in_mid_upload_does_not_keep_others_from_sealing(tmp_path, monkeypatch):
+    """It holds the window and says nothing more: the server ends its transaction."""
+    assert link._SESSION["idle_in_transaction_session_timeout"] == "60s"
+    monkeypatch.setitem(link._SESSION, "idle_in_transaction_session_timeout", "300ms")
+    one, two = make_store(tmp_path), make_store(tmp_path)
+    one.admit([opened(number) for number in range(25)], NOW)
+    one._db.execute("BEGIN")
+    one._hold_windows({0})
+    one._insert([opened(99)], [0])
+    assert two.seal(0).reports == 25
+    with pytest.raises(AwayError, match="idle-in-transaction timeout"):
+        one.row(0)
+    assert one.row(0).state is State.SEALED
+
+
+def test_how_long_to_wait_can_be_said_in_the_connection_string(tmp_path):
+    where = get_server().make_schema(tmp_path)
+    store = PostgresStore(where, COLLECTION, durable=False)
+    assert store._db.info.get_parameters()["tcp_user_timeout"] == "30000"
+    other = PostgresStore(where + " tcp_user_timeout=5000", COLLECTION, durable=False)
+    assert other._db.info.get_parameters()["tcp_user_timeout"] == "5000"
+    store.close()
+    other.close()
+
+
+def test_a_database_whose_disk_is_full_takes_nothing_and_goes_on_later(tmp_path):
+    store = make_store(tmp_path)
+    store.admit([opened(1)], NOW)
+    store._db.execute(
+        "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$"
+    )
+    for table in ("reports_0", "beats"):
+        store._db.execute(
+            f"CREATE TRIGGER fill BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION fill()"
+        )
+    for call in (lambda: store.admit([opened(2), opened(3)], NOW), lambda: store.beat(NOW)):
+        with pytest.raises(AwayError, match="does not work now: No space left on device"):
+            call()
+    assert store.count(0) == 1
+    store._db.execute("DROP FUNCTION fill CASCADE")
+    assert store.admit([opened(2), opened(3)], NOW) == [None, None]
+    assert store.count(0) == 3
+
+
+def test_a_database_that_has_no_connection_left_says_so(tmp_path):
+    where = get_server().make_schema(tmp_path)
+    get_server().execute("DROP ROLE IF EXISTS late", "CREATE ROLE late LOGIN CONNECTION LIMIT 0")
+    with pytest.raises(AwayError, match='too many connections for role "late"'):
+        PostgresStore(where.replace("user=shuffledp", "user=late"), COLLECTION, durable=False)
+
+
+def test_tables_that_are_gone_are_told(tmp_path):
+    """Somebody emptied the database, or another one answers at its address."""
+    store = make_store(tmp_path)
+    store.admit([opened(1)], NOW)
+    store._db.execute("DROP TABLE collection CASCADE")
+    with pytest.raises(AwayError, match='relation "collection" does not exist'):
+        store.admit([opened(2)], NOW)
+
+
 def test_servers_that_cannot_be_trusted_are_refused(tmp_path, monkeypatch):
     where = get_server().make_schema(tmp_path)
     with pytest.raises(sdp.UnsupportedError, match="fsync and full_page_writes = off"):

@@ -22,6 +22,24 @@ OLDEST = 13
 LOCK = 0x5DD
 """Of the advisory locks that are ours: for the schema, and for each window."""
 
+_WAITING = {
+    "application_name": "shuffledp",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+"""How we notice within half a minute that the server's host is gone; a connection string may say otherwise."""
+_SESSION = {
+    "client_min_messages": "warning",
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "10s",
+    "tcp_keepalives_interval": "5s",
+    "tcp_keepalives_count": "4",
+}
+"""How the server notices that our host is gone, or stopped: others wait for the locks that it holds."""
+
 _L = TypeVar("_L", bound="Link")
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -109,12 +127,15 @@ def _connect(where: str, *, durable: bool) -> Connection[Any]:
         raise UnsupportedError(
             f"PostgreSQL needs {error.name}: install the extra shuffledp[postgres]"
         ) from error
-    db = psycopg.connect(where, autocommit=True, connect_timeout=10, application_name="shuffledp")
+    said = psycopg.conninfo.conninfo_to_dict(where)
+    wanted = {name: value for name, value in _WAITING.items() if name not in said}
+    db = psycopg.connect(where, autocommit=True, **wanted)
     try:
         db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         _check_server(db, durable=durable)
         db.execute(f"SET synchronous_commit = {'on' if durable else 'off'}")
-        db.execute("SET client_min_messages = warning")
+        for name, value in _SESSION.items():
+            db.execute(f"SET {name} = '{value}'")
     except BaseException:
         db.close()
         raise
