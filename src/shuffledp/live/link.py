@@ -22,7 +22,7 @@ OLDEST = 13
 LOCK = 0x5DD
 """Of the advisory locks that are ours: for the schema, and for each window."""
 
-_WAITING = {
+_WAITING: dict[str, Any] = {
     "application_name": "shuffledp",
     "connect_timeout": 10,
     "keepalives_idle": 10,
