@@ -244,9 +244,10 @@ def measure_shared(home: Home, collection: Collection, sealed: Sequence[bytes]) 
     """Two shufflers on a PostgreSQL database: what they and the database need, the generator not counted."""
     ports = (int(collection.url.rpartition(":")[2]), find_port())
     place = home.shuffler / "store.toml"
-    database = start_server()
+    database, log = start_server(), start_server()
     try:
-        write_private(place, f'postgresql = "{database.where()}"\n'.encode())
+        said = f'postgresql = "{database.where()}"\nseals = "{log.where()}"\n'
+        write_private(place, said.encode())
         idle = spend_on_shared_start(home, ports)
         used = cpu_of_children()
         servers = start_shared(home, ports)
@@ -265,6 +266,7 @@ def measure_shared(home: Home, collection: Collection, sealed: Sequence[bytes]) 
         assert count == len(sealed), f"{count} of {len(sealed)} reports are stored"
     finally:
         database.remove()
+        log.remove()
         place.unlink(missing_ok=True)
     cpu = (cpu_of_children() - used - idle) / len(sealed)
     cores = os.cpu_count() or 1

@@ -29,7 +29,8 @@ def find_programs():
 _WATCH = """
 read -r _
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid"
-while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+left=50  # nobody may have asked what became of it
+while [ $left -gt 0 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.1; left=$((left - 1)); done
 rm -rf "$1"
 """
 
