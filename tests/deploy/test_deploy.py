@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -295,7 +296,12 @@ def test_the_steps_of_a_container_file_run_in_a_clean_folder(role, tmp_path):
 def test_the_compose_file_fits_the_container_files():
     yaml = pytest.importorskip("yaml")  # of mkdocs
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
-    assert set(services) == {"database", "shuffler-a", "shuffler-b", "analyzer"}
+    assert set(services) == {"database", "seals", "shuffler-a", "shuffler-b", "analyzer"}
+    apart = [services[name]["volumes"] for name in ("database", "seals")]
+    assert apart[0] != apart[1]
+    lines = re.findall(r"^#   (.*)$", (DEPLOY / "compose.yaml").read_text(), re.MULTILINE)
+    named = {name: said.split()[0] for name, said in tomllib.loads("\n".join(lines)).items()}
+    assert named == {"postgresql": "host=database", "seals": "host=seals"}
     instances = []
     for name, service in services.items():
         assert {"mem_limit", "restart"} <= set(service)
