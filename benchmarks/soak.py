@@ -251,6 +251,10 @@ class Soak:
         for actor in self.actors.values():
             actor.control.offset = offset
 
+    def begin_window(self, window: int) -> None:
+        """Set all clocks to the beginning of a window, however long the ones before have taken."""
+        self.turn_clock(self.collection.windows.opens(window) + 10.0 - time.time())
+
     # Keeping them alive, and measuring them.
 
     async def watch(self) -> None:
@@ -372,7 +376,7 @@ class Soak:
 
             await self.until("closing", close)
         else:
-            self.turn_clock(self.offset + _SECONDS)
+            self.begin_window(window + 1)
 
             async def accept() -> bool:
                 await self.accept_clocks()
@@ -485,6 +489,7 @@ class Soak:
         await asyncio.gather(*beside)
 
     async def play(self, files: list[Path]) -> None:
+        self.begin_window(0)
         for actor in self.actors.values():
             actor.start()
         tasks = [asyncio.create_task(self.watch()), asyncio.create_task(self.measure())]
@@ -653,6 +658,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.reports < 1000:
         parser.error(f"--reports {asked.reports} must be at least 1000")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     with TemporaryDirectory(prefix="soak-") as name:
         soak = Soak(asked, Path(name))
         say(f"sealing {asked.reports:,} reports for {soak.collection.windows.count} windows")

@@ -29,8 +29,9 @@ def find_programs():
 _WATCH = """
 read -r _
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid"
-left=50  # nobody may have asked what became of it
+left=20
 while [ $left -gt 0 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.1; left=$((left - 1)); done
+kill -KILL "$pid" 2>/dev/null
 rm -rf "$1"
 """
 
