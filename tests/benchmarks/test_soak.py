@@ -139,6 +139,15 @@ print("still alive")
     assert (control.deaths, control.armed) == (1, "")
 
 
+def test_a_window_begins_at_its_time_however_long_the_ones_before_took(tmp_path, monkeypatch):
+    found = soak.Soak(ask(), tmp_path)
+    opens = found.collection.windows.opens
+    monkeypatch.setattr(soak.time, "time", lambda: opens(0) + 9000.0)
+    found.begin_window(2)
+    assert opens(2) < soak.time.time() + found.offset < opens(3)
+    assert {actor.control.offset for actor in found.actors.values()} == {found.offset}
+
+
 def test_memory_is_counted_from_the_tenth_second_on():
     found = object.__new__(soak.Soak)
     found.memory = {("shuffler", 7): [(0.0, 10.0), (11.0, 60.0), (30.0, 75.0), (40.0, 70.0)]}
