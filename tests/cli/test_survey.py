@@ -82,7 +82,7 @@ def test_plan(shuffledp, questions):
     ("words", "said"),
     [
         (("--liars", 0.01), "--liars is for one question: the plan of a survey has no use for it"),
-        (("--model", "local"), "--model is for one question: a survey file says it itself"),
+        (("--model", "both"), "model='both' must be 'shuffle', 'local' or 'central'"),
         (("--groups", "a,b"), "--groups is for one question: a survey file says it itself"),
         (("--max-bytes", 99), "--max-bytes is for one question: the plan"),
         (("--local-epsilon", 0), "--local-epsilon is for one question: the plan"),
@@ -95,6 +95,25 @@ def test_what_a_plan_of_a_survey_does_not_take(shuffledp, questions, words, said
     found = shuffledp("plan", questions, "--n", "1e4", *words)
     assert found.exit_code == 2
     assert said in " ".join(found.output.split())
+
+
+def test_a_curator_runs_and_plans_a_survey(shuffledp, people, questions, tmp_path):
+    """--model in place of what the file says; the ledger is charged once, with the curator's delta."""
+    budget = ("--ledger", "c.json", "--budget-epsilon", 1, "--budget-delta", 1e-5)
+    found = shuffledp("run", questions, people, "--model", "central", "--json", *budget)
+    assert found.exit_code == 0, found.output
+    record = json.loads(found.stdout)
+    assert record["guarantee"]["model"] == "central"
+    assert {each["protocol"] for each in record["questions"].values()} == {"geometric"}
+    spent = Ledger(tmp_path / "c.json").spent()
+    assert (spent.epsilon, spent.delta) == (record["epsilon"], record["delta"])
+    planned = shuffledp("plan", questions, "--n", 3000, "--model", "central", "--json")
+    asked = json.loads(planned.stdout)["questions"]["home"]
+    (row,) = record["questions"]["home"]["estimate"]
+    assert row["stderr"] == pytest.approx(asked["rmse"], rel=1e-6)
+    assert shuffledp("plan", questions, "--n", 3000, "--model", "local").exit_code == 0
+    sent = shuffledp("randomize", questions, people, "--model", "central", "--out", "m.parquet")
+    assert "nobody sends messages in the central model" in " ".join(sent.output.split())
 
 
 def test_messages_and_tallies(shuffledp, people, questions, tmp_path):
@@ -145,7 +164,6 @@ def test_what_randomizing_a_survey_does_not_take(shuffledp, questions, words, sa
         (("--epsilon", 1), "--epsilon is for one question"),
         (("--lower", 1), "--lower is for one question"),
         (("--on-invalid", "other"), "--on-invalid is for one question"),
-        (("--model", "local"), "--model is for one question"),
         (("--plot", "a.png"), "must end in .html"),
         (("--ledger", "l.json", "--seed", 1), "a seed protects nobody"),
     ],

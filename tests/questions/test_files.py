@@ -58,7 +58,7 @@ def test_the_table_of_a_collection_says_it_again(write):
         ("people = 500", "tokens = 1", "line 11: tokens=1 must be true or false"),
         ("people = 500", "peple = 500", "line 11: 'peple' is not a field of [collection]: title"),
         ("grace = 60", "local_epsilon = true", "line 12: local_epsilon=True must be a number"),
-        ('model = "shuffle"', 'model = "central"', "line 4: model='central' must be"),
+        ('model = "shuffle"', 'model = "central"', "line 4: a live collection has a shuffler"),
         ("honest = 0.8", 'honest = "all"', "line 3: honest='all' must be a number"),
         ('task = "histogram"', 'task = "test"', "line 7: question 'way': "),
         ("[collection]", "[colection]", "line 10: 'colection' is not a field of a survey"),

@@ -540,8 +540,8 @@ def test_one_random_question_is_never_better_with_a_shuffler(survey):
     ("text", "said"),
     [
         (
-            'epsilon = 1.0\nmodel = "central"',
-            "line 2: model='central' must be 'shuffle' or 'local'",
+            'epsilon = 1.0\nmodel = "trusted"',
+            "line 2: model='trusted' must be 'shuffle', 'local' or 'central'",
         ),
         ('epsilon = 1.0\nmodel = "local"\ndelta = 1e-6', "takes no delta"),
         ('model = "local"', "epsilon is missing"),
@@ -616,3 +616,75 @@ def test_a_filter_of_a_survey_is_a_release(tmp_path):
     assert first.note["where_private"] is True
     assert second.note["where_public"] is True
     assert sdp.Survey.loads("where_public = true\nmissing = ['-9']\n" + RECODED).where_public
+
+
+class TestCentral:
+    """A trusted curator answers a survey: exact answers with noise, one guarantee for all of them."""
+
+    def test_answers_are_right_and_better_than_the_shufflers(self, survey, answer):
+        curated = sdp.ask(PEOPLE, survey, model="central", rng=sdp.SeededWords(1))
+        promise = curated.guarantee
+        assert (promise.epsilon, promise.model.value) == (1.0, "central")
+        assert 0.5e-6 < promise.delta <= 1e-6, "the budget is used up, and no more"
+        for name in ("way", "home_by_way"):
+            found, shuffled = curated[name].estimate, answer[name].estimate
+            assert found.labels == shuffled.labels
+            spread = np.asarray(found.stderr)
+            assert np.all(np.abs(found.value - shuffled.value) < 8 * (spread + shuffled.stderr))
+        assert curated["way"].protocol.name == "geometric"
+        assert curated["minutes"].protocol.name == "geometric_tree"
+        low, high = curated["minutes"].estimate.interval(1 - 1e-9)
+        wanted = np.quantile(PEOPLE["minutes"].to_numpy(), [0.25, 0.5], method="inverted_cdf")
+        assert np.all((low <= wanted) & (wanted <= high))
+        assert "a trusted curator" in str(curated)
+        assert "machine that holds everybody's values" in curated.explain()
+        json.dumps(curated.to_dict())
+
+    def test_without_delta_epsilons_add_up_by_weight(self):
+        text = TEXT.replace("delta = 1e-6\n", 'model = "central"\n')
+        plan = sdp.Survey.loads(text).plan(N)
+        epsilons = [part.guarantee.epsilon for part in plan.parts]
+        assert epsilons == pytest.approx([0.25, 0.5, 0.25], rel=1e-6)
+        assert sum(epsilons) <= 1.0
+        assert (plan.guarantee.epsilon, plan.guarantee.delta) == (1.0, 0.0)
+        assert "sequential composition of 3 answers" in str(plan.guarantee)
+
+    def test_a_plan_states_the_error_that_runs_have(self, survey):
+        plan = survey.trust("central").plan(N)
+        shown = {row.question: row for row in plan.rows}
+        way = PEOPLE["way"].to_numpy(zero_copy_only=False)
+        truth = np.array([(way == name).sum() for name in ("car", "bus", "other")])
+        runs = [
+            sdp.ask(PEOPLE, survey, model="central", rng=sdp.SeededWords(seed))["way"].estimate
+            for seed in range(60)
+        ]
+        spread = np.sqrt(np.mean([(run.value - truth) ** 2 for run in runs]))
+        assert spread == pytest.approx(shown["way"].error, rel=0.25)
+        assert np.asarray(runs[0].stderr) == pytest.approx(shown["way"].error, rel=1e-6)
+        assert plan.to_dict()["messages_per_user"] == 0.0
+        assert plan.to_dict()["questions"]["way"]["central_rmse"] == shown["way"].error
+        assert "nobody sends messages" in str(plan)
+        assert "A trusted curator would" not in str(plan)
+        assert shown["way"].error < {r.question: r for r in survey.plan(N).rows}["way"].error
+        assert all(0 < row.without < 1 for row in plan.rows)
+
+    def test_words_need_a_delta_of_their_own(self):
+        text = 'epsilon = 4.0\nmodel = "central"\n[questions.home]\ntask = "count"\n'
+        text += '[questions.word]\ntask = "words"\nalphabet = "letters"\nmax_length = 8\n'
+        people = {"home": [True, False] * 500, "word": ["tea"] * 700 + ["mate"] * 300}
+        with pytest.raises(sdp.DataError, match=r"question 'word'.*delta"):
+            sdp.ask(people, sdp.Survey.loads(text))
+        survey = sdp.Survey.loads("delta = 1e-6\n" + text)
+        found = sdp.ask(people, survey, rng=sdp.SeededWords(1))
+        assert found["word"].estimate.labels == ("tea", "mate")
+        own = found["word"].protocol.guarantee.delta
+        assert 0 < own <= 0.5e-6
+        assert own < found.guarantee.delta <= 1e-6
+
+    def test_nobody_sends_messages(self, survey, tmp_path):
+        with pytest.raises(sdp.UnsupportedError, match="nobody sends messages in the central"):
+            survey.trust("central").prepare(PEOPLE).randomize(tmp_path / "m.parquet")
+
+    def test_errors_are_for_shufflers(self):
+        with pytest.raises(sdp.DataError, match="error is for the shuffle model"):
+            sdp.Survey.loads(TestErrors.TEXT, model="central")

@@ -11,6 +11,8 @@ bins changes in two of them, by 1 each: two bits with half of its epsilon0, whic
 """
 
 import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,50 +20,57 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import whole
 
-__all__ = ["compose_bits", "share_evenly"]
+__all__ = ["Release", "compose_bits", "share"]
 
 _SLACK = 1 + 1e-9  # above the rounding of some hundred products and sums
 _TRIES = 60
 
 
-def compose_bits(epsilon0: float, *, singles: int, histograms: int, epsilon: float) -> float:
-    """At least the delta, at this epsilon, of so many releases and histograms with epsilon0 each.
+class Release(NamedTuple):
+    """One of several answers: how many times the common epsilon it has, and whether it is a histogram."""
 
-    >>> round(compose_bits(1.0, singles=1, histograms=0, epsilon=0.0), 6)  # (e - 1) / (e + 1)
+    weight: int
+    histogram: bool
+
+
+def compose_bits(epsilon0: float, releases: Iterable[Release], *, epsilon: float) -> float:
+    """At least the delta, at this epsilon, of these releases, each with its weight times epsilon0.
+
+    >>> round(compose_bits(1.0, [Release(1, False)], epsilon=0.0), 6)  # (e - 1) / (e + 1)
     0.462117
-    >>> compose_bits(0.5, singles=2, histograms=0, epsilon=1.0)
+    >>> compose_bits(0.5, [Release(1, False)] * 2, epsilon=1.0)
     0.0
     """
-    law: Floats = np.ones(1)
-    for epsilon_bit, step, count in ((epsilon0, 2, singles), (epsilon0 / 2, 1, 2 * histograms)):
-        kept = 1 / (1 + math.exp(-epsilon_bit))
-        bit = np.zeros(2 * step + 1)
-        bit[0], bit[-1] = 1 - kept, kept
-        for _ in range(count):
-            law = np.convolve(law, bit)
+    law: Floats = np.ones(1)  # of the sum of the losses, in halves of epsilon0
+    for weight, histogram in releases:
+        step, times = (weight, 2) if histogram else (2 * weight, 1)
+        kept = 1 / (1 + math.exp(-step * epsilon0 / 2))
+        for _ in range(times):
+            more = np.zeros(len(law) + 2 * step)
+            more[: len(law)] = (1 - kept) * law
+            more[2 * step :] += kept * law
+            law = more
     reach = (len(law) - 1) // 2
     losses = np.arange(-reach, reach + 1) * (epsilon0 / 2)
     beyond = losses > epsilon * (1 + 1e-15)
     return float(law[beyond] @ -np.expm1(epsilon - losses[beyond])) * _SLACK
 
 
-def share_evenly(promise: Promise, *, singles: int, histograms: int) -> float:
-    """Return the epsilon that each of so many releases and histograms may have, the same for all.
+def share(promise: Promise, releases: Sequence[Release]) -> float:
+    """Return the epsilon that a release of weight 1 may have: the others have theirs times it.
 
-    >>> share_evenly(Promise(epsilon=1.0, delta=0.0), singles=2, histograms=2)
+    >>> share(Promise(epsilon=1.0, delta=0.0), [Release(3, False), Release(1, True)])
     0.25
-    >>> round(share_evenly(Promise(epsilon=1.0, delta=1e-6), singles=0, histograms=20), 4)
+    >>> round(share(Promise(epsilon=1.0, delta=1e-6), [Release(1, True)] * 20), 4)
     0.0777
     """
-    count = whole("questions", singles + histograms, at_least=1)
-    low = promise.epsilon / count
-    if not promise.delta or count == 1:
+    whole("questions", len(releases), at_least=1)
+    low = promise.epsilon / sum(each.weight for each in releases)
+    if not promise.delta or len(releases) == 1:
         return low
-    high = promise.epsilon
+    high = promise.epsilon / max(each.weight for each in releases)
     for _ in range(_TRIES):
         middle = (low + high) / 2
-        spent = compose_bits(
-            middle, singles=singles, histograms=histograms, epsilon=promise.epsilon
-        )
+        spent = compose_bits(middle, releases, epsilon=promise.epsilon)
         low, high = (middle, high) if spent <= promise.delta else (low, middle)
     return low

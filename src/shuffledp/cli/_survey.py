@@ -37,7 +37,13 @@ __all__ = ["check_targets", "plan_survey", "prepare_files", "read_questions", "s
 
 
 def plan_survey(
-    path: str, n: int | None, said: dict[str, Any], other: dict[str, Any], *, as_json: bool
+    path: str,
+    n: int | None,
+    said: dict[str, Any],
+    other: dict[str, Any],
+    *,
+    model: str | None,
+    as_json: bool,
 ) -> None:
     """Print which protocols answer a survey, how well, and what each question costs.
 
@@ -47,7 +53,7 @@ def plan_survey(
     _refuse(other, "the plan of a survey has no use for it")
     if n is None:
         raise sdp.ParameterError("n", n, "must be given: how many people take part")
-    survey = sdp.Survey.load(path)
+    survey = sdp.Survey.load(path, model=model)
     with pulse("planning"):
         plan = survey.plan(n)
     if as_json:
@@ -71,10 +77,11 @@ def read_questions(
         own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest", "missing")
         _refuse({name: getattr(privacy, name) for name in (*own, "bounds_share")})
         # These have defaults, so only another value tells that they were given.
-        other = {"on_invalid": privacy.on_invalid != "error", "model": privacy.model != "shuffle"}
+        other = {"on_invalid": privacy.on_invalid != "error"}
         _refuse({**other, "population": population})
         _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
-        return sdp.Survey.load(task)
+        given = None if privacy.model == "shuffle" else privacy.model.value
+        return sdp.Survey.load(task, model=given)
     if privacy.epsilon is None:
         raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
     declared, auto = sdp.questions.take_auto(vars(options), privacy.bounds_share)

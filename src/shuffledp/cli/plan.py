@@ -123,10 +123,11 @@ def plan(
         people = None if n is None else whole_number(n)
         if is_survey(task):
             said = {"epsilon": epsilon, "delta": delta, "k": k, **vars(question), **vars(grouping)}
-            said |= {"honest": honest != HONEST, "model": model != _MODELS}
+            said |= {"honest": honest != HONEST}
             other = {"error": error, **vars(limits), "plot": plot, "force": force}
             other |= {"allow_large_delta": allow_large_delta}
-            plan_survey(task, people, said, other, as_json=as_json)
+            chosen = None if model == _MODELS else model
+            plan_survey(task, people, said, other, model=chosen, as_json=as_json)
             return
         if grouping.by is not None and grouping.groups is None:
             raise sdp.UnsupportedError(

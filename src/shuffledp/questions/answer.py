@@ -24,7 +24,7 @@ from shuffledp.core.display import (
 from shuffledp.core.domain import Integers
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
-from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.mechanism import CentralMechanism, Mechanism
 from shuffledp.core.notebook import as_html, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
@@ -456,7 +456,7 @@ def describe_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> dict
 
 
 def list_warnings(
-    protocol: ShuffleProtocol | Mechanism,
+    protocol: ShuffleProtocol | CentralMechanism,
     n: int,
     not_private: Sequence[str],
     shuffles: Sequence[int] = (),
@@ -469,7 +469,7 @@ def list_warnings(
 
 
 def tell_weaker(
-    protocol: ShuffleProtocol | Mechanism, n: int, *, apart: bool = False
+    protocol: ShuffleProtocol | CentralMechanism, n: int, *, apart: bool = False
 ) -> str | None:
     """What is lost if fewer people took part than the noise was made for; None if nothing is.
 

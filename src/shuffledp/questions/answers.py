@@ -11,6 +11,7 @@ from shuffledp.core.display import Number, Picture, as_text, shorten_label, writ
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
+from shuffledp.core.mechanism import CentralMechanism, Mechanism
 from shuffledp.core.notebook import as_html, as_prose, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
@@ -55,7 +56,7 @@ class QuestionAnswer:
     task: str
     kind: str
     """The task itself, without its groups."""
-    protocol: ShuffleProtocol
+    protocol: ShuffleProtocol | Mechanism
     estimate: Estimate
     level: float = 0.95
     notes: tuple[str, ...] = ()
@@ -64,7 +65,11 @@ class QuestionAnswer:
 
     @classmethod
     def of(
-        cls, reading: "Reading", protocol: ShuffleProtocol, estimate: Estimate, level: float
+        cls,
+        reading: "Reading",
+        protocol: ShuffleProtocol | Mechanism,
+        estimate: Estimate,
+        level: float,
     ) -> "QuestionAnswer":
         """The estimate as the answer to the question that was read."""
         return cls(
@@ -117,7 +122,7 @@ class SurveyAnswer:
 
     name: str
     """What the survey is called."""
-    protocol: ShuffleProtocol
+    protocol: ShuffleProtocol | CentralMechanism
     answers: tuple[QuestionAnswer, ...]
     n: int
     level: float = 0.95

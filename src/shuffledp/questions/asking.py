@@ -39,6 +39,7 @@ def ask(
     data: Any,
     task: Survey,
     *,
+    model: Model | str = Model.SHUFFLE,
     engine: Engine | str | None = None,
     rng: WordSource | None = None,
     level: float = 0.95,
@@ -176,7 +177,8 @@ def ask(
     How privately:
         epsilon: The privacy loss, at most.
         delta: The probability that it is more. The local model takes none, the central model needs none.
-        model: "shuffle"; "local" trusts nobody; "central" trusts this machine.
+        model: "shuffle"; "local" trusts nobody; "central" trusts this machine. A survey says it itself; another one
+            than "shuffle" is taken in place of its own.
         honest: The share of people whose noise the guarantee relies on.
         allow_large_delta: Accept a delta above 1/n.
         ledger: Charge the answer to this ledger (or its path) before it is returned; refuse it if the budget is spent.
@@ -258,7 +260,8 @@ def ask(
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
-        return answer_once(task, data, **common)
+        chosen = task if model == Model.SHUFFLE else task.trust(model)
+        return answer_once(chosen, data, **common)
     asked, auto = take_auto(asked, bounds_share)
     question = Question(
         name=task if column is None else column,

@@ -62,8 +62,8 @@ _SAID = ("honest", "model", "on_invalid", "missing", "where_public")
 _OWN = tuple(each.name for each in fields(_Fields))
 
 
-def read_survey(text: str, path: str) -> Survey:
-    """Read the survey that a file describes; `path` is what errors call it.
+def read_survey(text: str, path: str, model: Model | str | None = None) -> Survey:
+    """Read the survey that a file describes; `path` is what errors call it, and `model` is taken in place of its own.
 
     >>> read_survey("epsilon = 1.0\\ndelta = 1e-6\\ncolour = 'red'", "s.toml")
     Traceback (most recent call last):
@@ -73,6 +73,10 @@ def read_survey(text: str, path: str) -> Survey:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: {error}") from error
+    if model is not None:
+        content["model"] = Model(model).value
+        if content["model"] == Model.LOCAL.value:  # which has none
+            content.pop("delta", None)
     return build_survey(content, Source.of(text, path))
 
 

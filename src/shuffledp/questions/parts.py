@@ -1,12 +1,18 @@
 """One question of a survey: where it stands, which protocol answers it, and how large its error is."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.domain import Categories, Domain, Integers
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import Promise, ShuffleProtocol
 from shuffledp.core.task import Task
+from shuffledp.mechanisms.several import Asked, Several
 from shuffledp.planner import choose
+from shuffledp.planner.question import Problem, curators
+from shuffledp.planner.rows import measure
 from shuffledp.planner.worst import worst_case
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import spread_groups
@@ -15,7 +21,54 @@ if TYPE_CHECKING:
     from shuffledp.questions.question import Question
     from shuffledp.questions.survey import Survey
 
-__all__ = ["choose_part", "describe_part", "find_error", "name_bins"]
+__all__ = [
+    "choose_curators",
+    "choose_part",
+    "describe_part",
+    "find_curator_error",
+    "find_error",
+    "name_bins",
+]
+
+
+def choose_curators(survey: "Survey", tasks: Sequence[Task], n: int) -> Several:
+    """The mechanism of a trusted curator for each question, with its share of what is promised about all of them."""
+    assert survey.epsilon is not None
+    asked = [
+        _ask_curator(survey, question, spread_groups(task), n)
+        for question, task in zip(survey.questions, tasks, strict=True)
+    ]
+    return Several.of(asked, Promise(epsilon=survey.epsilon, delta=survey.delta))
+
+
+def _ask_curator(survey: "Survey", question: "Question", task: Task, n: int) -> Asked:
+    named = None if question.protocol is None else [question.protocol]
+    known = [*curators(task, named)]
+
+    def make(epsilon: float, delta: float) -> Mechanism:
+        with survey.locate(question):
+            made = choose(
+                task,
+                n=n,
+                epsilon=epsilon,
+                delta=delta,
+                honest=1.0,
+                model=Model.CENTRAL,
+                protocol=question.protocol,
+            )
+        assert not isinstance(made, ShuffleProtocol)
+        return made
+
+    fails = bool(known) and all(each.takes("delta") for each in known)
+    return Asked(question.name, question.weight or 1.0, task.bins, fails, make)
+
+
+def find_curator_error(task: Task, made: Mechanism, n: int) -> float:
+    """The same as `find_error`, of a curator's mechanism for the task."""
+    task, promise = spread_groups(task), made.guarantee
+    asked = Problem.of(task, n=n, epsilon=promise.epsilon, delta=promise.delta, honest=1.0)
+    (candidate,) = curators(task, [made.name])
+    return measure(candidate, asked).rmse / task.scale(n)
 
 
 def choose_part(

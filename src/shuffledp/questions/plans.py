@@ -17,14 +17,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
-from shuffledp.accounting.curator import share_evenly
+from shuffledp.accounting.curator import Release, share
 from shuffledp.core.display import shorten_label
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
+from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, Model, round_up
-from shuffledp.core.protocol import Crowd, Promise, ShuffleProtocol
+from shuffledp.core.protocol import Cost, Crowd, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
+from shuffledp.mechanisms.several import Several
 from shuffledp.planner.question import Limits, Problem, candidates
 from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make, spec
@@ -32,7 +34,13 @@ from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.questions.answers import name_task
 from shuffledp.questions.local import LocalWay, choose_way
-from shuffledp.questions.parts import choose_part, describe_part, find_error
+from shuffledp.questions.parts import (
+    choose_curators,
+    choose_part,
+    describe_part,
+    find_curator_error,
+    find_error,
+)
 from shuffledp.tasks.groups import Grouped, spread_groups
 
 if TYPE_CHECKING:
@@ -52,6 +60,7 @@ _NO_FLOOR = (
     "One random question each would be worse: the noise of a shuffled answer hardly depends on how many answer, and "
     "no report must be private on its own."
 )
+_CURATED = "A trusted curator has everybody's values, and adds the noise to the exact answers: nobody sends messages."
 _CLOSE = 0.99
 _TRIES = 12
 _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is said about costs
@@ -59,6 +68,11 @@ _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is
 
 def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     """The best way to answer these tasks, those of the survey's questions."""
+    if survey.model is Model.CENTRAL:
+        several = choose_curators(survey, tasks, n)
+        return SurveyPlan(
+            survey=survey, n=n, tasks=tuple(tasks), weights=several.shares, protocol=several
+        )
     if survey.model is Model.LOCAL:
         way = choose_way(survey, tasks, n)
         return SurveyPlan(
@@ -77,11 +91,11 @@ def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     if frugal is None:
         return maker.fit(parts)
     saving = maker.fit(frugal)
-    merit = maker.judge(saving.parts)
+    merit = maker.judge(_list_sent(saving))
     if _count_histograms(frugal) >= _MANY or maker.is_beaten(parts, merit):
         return saving
     found = maker.fit(parts)
-    return saving if merit <= _AS_GOOD * maker.judge(found.parts) else found
+    return saving if merit <= _AS_GOOD * maker.judge(_list_sent(found)) else found
 
 
 def _count_histograms(parts: Sequence[ShuffleProtocol]) -> int:
@@ -116,17 +130,30 @@ class SurveyPlan:
     n: int
     tasks: tuple[Task, ...]
     weights: tuple[float, ...]
-    protocol: ShuffleProtocol
+    protocol: ShuffleProtocol | Several
     way: LocalWay | None = None
     """In the local model: whether everybody answers everything, and why."""
 
     @property
-    def parts(self) -> tuple[ShuffleProtocol, ...]:
-        """The protocol of each question."""
+    def parts(self) -> tuple[ShuffleProtocol | Mechanism, ...]:
+        """The protocol (or a curator's mechanism) of each question."""
+        if isinstance(self.protocol, Several):
+            return self.protocol.parts
         analyzer = self.protocol.analyzer
         if isinstance(analyzer, OneQuestionAnalyzer):
             return analyzer.parts
         return tuple(part for _, part in bundle.questions(self.protocol))
+
+    @property
+    def cost(self) -> Cost | None:
+        """What one person sends; None: nothing, to a curator."""
+        return self.protocol.cost if isinstance(self.protocol, ShuffleProtocol) else None
+
+    @property
+    def _sent(self) -> tuple[float, float]:
+        """Messages and bits of one person."""
+        cost = self.cost
+        return (0.0, 0.0) if cost is None else (cost.messages_mean, cost.bits_per_message)
 
     @property
     def one_question(self) -> bool:
@@ -151,10 +178,11 @@ class SurveyPlan:
         None where no mechanism or protocol answers the question.
         """
         chosen = Model(model)
+        if isinstance(self.protocol, Several) and chosen is Model.CENTRAL:
+            return tuple(row.error for row in self.rows)
         delta = 0.0 if chosen is Model.LOCAL or self.way is not None else self.guarantee.delta
         promise = Promise(epsilon=self.guarantee.epsilon, delta=delta)
-        bins = sum(spread_groups(task).bins for task in self.tasks)
-        epsilon = share_evenly(promise, singles=len(self.tasks) - bins, histograms=bins)
+        epsilon = share(promise, [Release(1, spread_groups(task).bins) for task in self.tasks])
         errors = tuple(_find_best(task, self.n, epsilon, chosen) for task in self.tasks)
         if chosen is Model.LOCAL or self.way is not None:
             return errors
@@ -165,7 +193,7 @@ class SurveyPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
-        cost = self.protocol.cost
+        messages, bits = self._sent
         others = zip(self.compare("central"), self.compare("local"), strict=True)
         return {
             "epsilon": self.guarantee.epsilon,
@@ -186,8 +214,8 @@ class SurveyPlan:
                 for row, (central, local) in zip(self.rows, others, strict=True)
             },
             "one_question": self.one_question,
-            "messages_per_user": cost.messages_mean,
-            "bits_per_user": cost.messages_mean * cost.bits_per_message,
+            "messages_per_user": messages,
+            "bits_per_user": messages * bits,
             "guarantee": self.guarantee.to_dict(),
             "version": __version__,
         }
@@ -229,9 +257,11 @@ class SurveyPlan:
         ]
 
     def _remarks(self) -> list[str]:
-        cost = self.protocol.cost
-        sent = f"{cost.messages_mean:.2f} messages of {cost.bits_per_message} bits each"
+        messages, bits = self._sent
+        sent = f"{messages:.2f} messages of {bits} bits each"
         ways = [f"Everybody answers everything: {sent}.", _NO_FLOOR]
+        if self.cost is None:
+            ways = [_CURATED]
         if self.way is not None:
             ways = [*([self.way.why] if self.way.why else []), f"Everybody sends {sent}."]
         return [
@@ -245,7 +275,8 @@ class SurveyPlan:
         """The same table in the other two models, in a line."""
         said = []
         others = [("central", "A trusted curator"), ("local", "People who trust nobody")]
-        for model, who in others if self.way is None else others[:1]:
+        others = others[:1] if self.way is not None else others[1:] if self.cost is None else others
+        for model, who in others:
             errors = zip(self.rows, self.compare(model), strict=True)
             known = (
                 f"{shorten_label(row.question)} {error:.3g}"
@@ -255,6 +286,8 @@ class SurveyPlan:
             said.append(f"{who} would be off by: {', '.join(known)}.")
         if self.way is not None:
             return f"{' '.join(said)} (The same epsilon, split evenly, with delta = 0.)"
+        if self.cost is None:
+            return f"{' '.join(said)} (They split epsilon evenly, with delta = 0.)"
         return (
             f"{' '.join(said)} (For the same promise about all answers together: the curator's are composed at the same "
             "delta, or it runs these protocols itself; people who trust nobody split epsilon evenly, with delta = 0.)"
@@ -282,9 +315,13 @@ def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None
 @lru_cache(maxsize=8)  # plans are compared by identity
 def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
     scales = [task.relate(plan.n) for task in plan.tasks]
-    if plan.way is None:
+    if isinstance(plan.protocol, Several):
+        made = zip(plan.tasks, plan.protocol.parts, scales, strict=True)
+        relative = [find_curator_error(task, part, plan.n) / scale for task, part, scale in made]
+        shares, without = [*plan.weights], plan.protocol.leave_out_each()
+    elif plan.way is None:
         relative = [
-            find_error(part, plan.n) / s for part, s in zip(plan.parts, scales, strict=True)
+            find_error(part, plan.n) / s for part, s in zip(_list_sent(plan), scales, strict=True)
         ]
         total = math.fsum(weight**2 for weight in plan.weights)
         shares = [weight**2 / total for weight in plan.weights]
@@ -301,13 +338,18 @@ def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
             error=error * scale,
             relative=error,
             share=share,
-            messages=sent * part.cost.messages_mean,
+            messages=sent * part.cost.messages_mean if isinstance(part, ShuffleProtocol) else 0.0,
             without=rest,
         )
         for question, part, error, scale, share, rest in zip(
             plan.survey.questions, plan.parts, relative, scales, shares, without, strict=True
         )
     )
+
+
+def _list_sent(plan: SurveyPlan) -> tuple[ShuffleProtocol, ...]:
+    """The protocols of the questions, of which people send messages."""
+    return tuple(part for part in plan.parts if isinstance(part, ShuffleProtocol))
 
 
 def _leave_out_each(plan: SurveyPlan) -> list[float | None]:
@@ -320,11 +362,9 @@ def _leave_out_each(plan: SurveyPlan) -> list[float | None]:
         epsilon = _find_epsilon(parts, crowd, delta, _FEW_POINTS)
         return gaussian_scale(Promise(epsilon=epsilon, delta=delta))
 
-    whole = spend(plan.parts)
-    others = (
-        [part for i, part in enumerate(plan.parts) if i != place]
-        for place in range(len(plan.parts))
-    )
+    parts = _list_sent(plan)
+    whole = spend(parts)
+    others = ([part for i, part in enumerate(parts) if i != place] for place in range(len(parts)))
     return [min(1.0, spend(each) / whole) for each in others]
 
 

@@ -16,7 +16,7 @@ from shuffledp import protocols
 from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import Mechanism
+from shuffledp.core.mechanism import CentralMechanism, Mechanism
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -68,6 +68,8 @@ _REHEARSAL = (
     "people."
 )
 
+_NO_MESSAGES = "nobody sends messages in the central model"
+
 Columns = Mapping[str | None, Column]
 
 
@@ -94,7 +96,7 @@ class Part:
     def shuffled(self) -> ShuffleProtocol:
         """The protocol, if people send messages."""
         if not isinstance(self.protocol, ShuffleProtocol):
-            raise UnsupportedError("nobody sends messages in the central model")
+            raise UnsupportedError(_NO_MESSAGES)
         return self.protocol
 
     def read(self, name: str) -> "Reading":
@@ -102,7 +104,9 @@ class Part:
         from shuffledp.engine.tallies import Reading
 
         question = self.question
-        return Reading.of(name, question.task, self.task, self.shuffled, question.by)
+        if isinstance(self.protocol, ShuffleProtocol):
+            return Reading.of(name, question.task, self.task, self.protocol, question.by)
+        return Reading(name=name, task=question.task, by=question.by, notes=_remark_on(self.task))
 
     def convert(self, estimate: Estimate) -> Estimate:
         """The answer to the question, from that of its protocol."""
@@ -146,7 +150,7 @@ class Prepared:
 
     survey: Survey
     parts: tuple[Part, ...]
-    protocol: ShuffleProtocol | Mechanism
+    protocol: ShuffleProtocol | CentralMechanism
     """As it was made, for as many people as were planned."""
     engine: Engine
     people: int
@@ -164,7 +168,7 @@ class Prepared:
     """What is asked with the bounds that this release finds; None: this is the question itself."""
 
     @property
-    def in_force(self) -> ShuffleProtocol | Mechanism:
+    def in_force(self) -> ShuffleProtocol | CentralMechanism:
         """The protocol, with the guarantee for the people who are there."""
         made = self.protocol
         return made.with_people(self.people) if isinstance(made, ShuffleProtocol) else made
@@ -224,9 +228,8 @@ class Prepared:
             name = part.question.name
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
-            found = QuestionAnswer.of(part.read(name), part.shuffled, ran.estimate, level)
+            found = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
             answers.append(replace(found, moments=part.column.moments))
-        assert isinstance(self.protocol, ShuffleProtocol)
         return SurveyAnswer(
             name=self.survey.title,
             protocol=self.protocol,
@@ -247,7 +250,7 @@ class Prepared:
 
     def _answer_one(self, level: float, report: Report | None) -> Answer:
         (part,) = self.parts
-        made, column = self.protocol, part.column
+        made, column = part.protocol, part.column
         ran = self._run(part, report)
         public, private = describe_invalid(part.policy, ran.invalid or {})
         return Answer(
@@ -319,7 +322,12 @@ class Prepared:
             counts = count_pairs(part.both, part.task.domain, self.engine, **given)
         self._check_people(int(counts.sum()))
         words = SecureWords() if self.rng is None else self.rng
-        estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
+        if isinstance(part.protocol, ShuffleProtocol):
+            estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
+        else:
+            from shuffledp.engine.central import release_counts
+
+            estimate = release_counts(part.protocol, spread_groups(part.task), counts, words)
         return _Ran(estimate=part.convert(estimate), n=int(counts.sum()))
 
     def _run_sample(self, part: Part, taken: Bools) -> _Ran:
@@ -357,8 +365,7 @@ class Prepared:
         """Draw for each question whom it is asked, whatever the answers are; None: everybody."""
         from shuffledp.protocols.one_question import OneQuestionDevice
 
-        assert isinstance(self.protocol, ShuffleProtocol)
-        device = self.protocol.randomizer
+        device = self.protocol.randomizer if isinstance(self.protocol, ShuffleProtocol) else None
         if not isinstance(device, OneQuestionDevice):
             return [None] * len(self.parts)
         words = SecureWords() if self.rng is None else self.rng
@@ -389,7 +396,8 @@ class Prepared:
             return self._randomize_one(out, report)
         from shuffledp.engine.messages import randomize_bundle
 
-        assert isinstance(self.protocol, ShuffleProtocol)
+        if not isinstance(self.protocol, ShuffleProtocol):
+            raise UnsupportedError(_NO_MESSAGES)
         people = zip(self.parts, self._draw_questions(), strict=True)
         return randomize_bundle(
             self.protocol,
@@ -653,8 +661,7 @@ def _prepare_several(
 
 def _remark(survey: Survey, task: Task, n: int, *, compare: bool) -> Iterator[str]:
     """Remark on the grid, on a large delta, and (to compare) on what trusting this machine would give."""
-    if survey.model is not Model.CENTRAL or not isinstance(task, Mean | Sum):
-        yield from task.remarks()  # a curator adds up the numbers themselves
+    yield from _remark_on(task) if survey.model is Model.CENTRAL else task.remarks()
     yield from survey.check_delta(n)
     if compare and task.unit is not None and survey.model is Model.SHUFFLE:
         assert survey.epsilon is not None
@@ -663,6 +670,11 @@ def _remark(survey: Survey, task: Task, n: int, *, compare: bool) -> Iterator[st
         )
         if error is not None:
             yield _REHEARSAL.format(f"{error:.3g} {task.unit}".rstrip())
+
+
+def _remark_on(task: Task) -> tuple[str, ...]:
+    """What a task says of itself to a curator, who adds up the numbers themselves."""
+    return () if isinstance(task, Mean | Sum) else task.remarks()
 
 
 def _tell_mechanism(survey: Survey, made: ShuffleProtocol | Mechanism) -> Iterator[str]:

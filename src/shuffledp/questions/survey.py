@@ -65,7 +65,7 @@ class Survey:
     questions: tuple[Question, ...]
     honest: float = HONEST
     model: Model = Model.SHUFFLE
-    """Trust a shuffler, or nobody (local, which has no delta); one question also this machine (central)."""
+    """Trust a shuffler, nobody (local, which has no delta), or this machine (central, which needs none)."""
     on_invalid: OnInvalid = OnInvalid.ERROR
     missing: Sequence[str] | None = None
     """How a missing value may be spelt, besides an empty text; None: as usual, such as NA."""
@@ -84,7 +84,7 @@ class Survey:
     """Take a delta above 1/n as well."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", _read_model(self.model, alone=self.alone))
+        object.__setattr__(self, "model", _read_model(self.model))
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid, self.missing))
         if self.missing is not None:
             object.__setattr__(self, "missing", read_missing(self.missing))
@@ -99,9 +99,9 @@ class Survey:
             )
 
     def _check_several(self) -> None:
-        if self.model is Model.LOCAL:
-            self._check_local()
-        else:
+        if self.model is Model.LOCAL and self.delta:
+            raise UnsupportedError("the local model takes no delta: its delta is 0")
+        if self.model is Model.SHUFFLE or self.delta:
             object.__setattr__(self, "delta", fraction_of_one("delta", self.delta))
         Crowd(n=10**9, honest=self.honest)
         if not self.questions:
@@ -118,14 +118,10 @@ class Survey:
                     "a survey declares lower and upper: 'auto' is for one question"
                 )
 
-    def _check_local(self) -> None:
-        if self.delta:
-            raise UnsupportedError("the local model takes no delta: its delta is 0")
-        if self.questions and self.questions[0].error is not None:
-            raise UnsupportedError("error is for the shuffle model: give epsilon, and weights")
-
     def _check_errors(self) -> None:
         aims = [question.error is not None for question in self.questions]
+        if any(aims) and self.model is not Model.SHUFFLE:
+            raise UnsupportedError("error is for the shuffle model: give epsilon, and weights")
         if any(aims) and not all(aims):
             missing = self.questions[aims.index(False)].name
             raise UnsupportedError(
@@ -158,7 +154,7 @@ class Survey:
         """
         if question.by is not None:
             check_grouped(question.kind)
-        chosen = _read_model(model, alone=True)
+        chosen = _read_model(model)
         if chosen in _UNUSED:
             names, why = _UNUSED[chosen]
             given = {"delta": delta, "honest": honest, "max_messages": max_messages}
@@ -220,8 +216,8 @@ class Survey:
         return any(question.from_data for question in self.questions)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Survey":
-        """Read a survey file."""
+    def load(cls, path: str | Path, *, model: Model | str | None = None) -> "Survey":
+        """Read a survey file; `model` is taken in place of what it says, and the local model leaves out its delta."""
         place = Path(path)
         try:
             text = place.read_text(encoding="utf-8-sig")
@@ -231,11 +227,13 @@ class Survey:
             raise DataError(f"{path} is not text in UTF-8") from error
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}") from error
-        return cls.loads(text, str(path))
+        return cls.loads(text, str(path), model=model)
 
     @classmethod
-    def loads(cls, text: str, path: str = "survey.toml") -> "Survey":
-        """Read a survey from text; errors name the line.
+    def loads(
+        cls, text: str, path: str = "survey.toml", *, model: Model | str | None = None
+    ) -> "Survey":
+        """Read a survey from text; errors name the line. See `load`.
 
         >>> Survey.loads('epsilon = 1.0')
         Traceback (most recent call last):
@@ -243,7 +241,7 @@ class Survey:
         """
         from shuffledp.questions.files import read_survey
 
-        return read_survey(text, path)
+        return read_survey(text, path, None if model is None else _read_model(model))
 
     @classmethod
     def read(cls, content: Mapping[str, Any], path: str = "survey") -> "Survey":
@@ -348,7 +346,7 @@ class Survey:
     def part_epsilon(self) -> float:
         """About the epsilon that a question has for itself, if all have the same."""
         whole = _USUAL_EPSILON if self.epsilon is None else self.epsilon
-        if self.model is Model.LOCAL:
+        if self.model is Model.LOCAL or not self.delta:
             return whole / len(self.questions)
         if len(self.questions) == 1:
             return whole
@@ -363,6 +361,16 @@ class Survey:
         if not self.delta:
             return ()
         return check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
+
+    def trust(self, model: Model | str) -> "Survey":
+        """The same questions in another model of trust; the local model has no delta, so it is left out.
+
+        >>> survey = Survey(epsilon=1.0, delta=1e-6, questions=(Question(name="home", task="count", column="home"),))
+        >>> survey.trust("central").model.value, survey.trust("local").delta
+        ('central', 0.0)
+        """
+        chosen = _read_model(model)
+        return replace(self, model=chosen, delta=0.0 if chosen is Model.LOCAL else self.delta)
 
     def plan(self, n: int) -> "SurveyPlan":
         """Which protocols answer it for n people, how well, and what each question costs."""
@@ -437,11 +445,9 @@ class Survey:
         )
 
 
-def _read_model(model: Model | str, *, alone: bool) -> Model:
-    known = [each for each in Model if alone or each is not Model.CENTRAL]
-    if model not in [*known, *(each.value for each in known)]:
-        wanted = "'shuffle', 'local' or 'central'" if alone else "'shuffle' or 'local'"
-        raise ParameterError("model", model, f"must be {wanted}")
+def _read_model(model: Model | str) -> Model:
+    if model not in [*Model, *(each.value for each in Model)]:
+        raise ParameterError("model", model, "must be 'shuffle', 'local' or 'central'")
     return Model(model)
 
 
