@@ -33,18 +33,29 @@ ASKED = {
     "histogram": ("home", {"categories": ["true", "false"]}),
     "sum": ("minutes", {"lower": 0.0, "upper": 240}),
     "mean": ("minutes", {"lower": 0.0, "upper": 240}),
+    "bins": ("minutes", {"edges": [0, 30, 60, 241]}),
+    "median": ("minutes", {"lower": 0.0, "upper": 240}),
+    "quantiles": ("minutes", {"lower": 0.0, "upper": 240, "at": [0.25, 0.75]}),
+    "variance": ("minutes", {"lower": 0.0, "upper": 240}),
+    "std": ("minutes", {"lower": 0.0, "upper": 240}),
+}
+EXACT = {
+    "sum": np.sum,
+    "count": np.sum,
+    "mean": np.mean,
+    "std": np.std,
+    "variance": np.var,
+    "bins": lambda values: np.histogram(values, [0, 30, 60, 241])[0],
+    "histogram": lambda values: [np.sum(values), np.sum(~values)],
+    "median": lambda values: np.quantile(values, 0.5, method="inverted_cdf"),
+    "quantiles": lambda values: np.quantile(values, [0.25, 0.75], method="inverted_cdf"),
 }
 BY = {"by": "way", "groups": WAYS, "epsilon": 1.0}
 
 
 def truth(task):
     column, way = PEOPLE[ASKED[task][0]].to_numpy(), PEOPLE["way"].to_numpy()
-    if task == "histogram":
-        return np.array(
-            [[np.sum(column[way == w]), np.sum(~column[way == w])] for w in WAYS]
-        ).ravel()
-    add = np.mean if task == "mean" else np.sum
-    return np.array([add(column[way == w]) for w in WAYS])
+    return np.array([EXACT[task](column[way == w]) for w in WAYS]).ravel()
 
 
 @pytest.mark.parametrize("model", ["shuffle", "central", "local"])
@@ -122,7 +133,7 @@ def test_the_command_line_with_a_ledger(task, tmp_path, monkeypatch):
         ",".join(WAYS),
     ]
     for name, value in options.items():
-        words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+        words += [f"--{name}", ",".join(map(str, value)) if isinstance(value, list) else str(value)]
     words += ["--epsilon", "1", "--delta", "1e-6", "--json", "--ledger", "l.json"]
     result = CliRunner().invoke(app, [*words, "--budget-epsilon", "1", "--budget-delta", "1e-5"])
     assert result.exit_code == 0, result.output
@@ -165,8 +176,8 @@ def test_yes_and_no_need_no_declaration():
         ({"by": None}, "groups needs by"),
         ({"by": "street"}, "street"),
         (
-            {"task": "quantiles", "lower": 0, "upper": 1},
-            "quantiles have no groups: by is for count",
+            {"task": "cdf", "lower": 0, "upper": 1},
+            "a cdf has no groups: by is for count",
         ),
     ],
 )
@@ -241,8 +252,10 @@ def test_plans_by_group_are_those_of_pairs():
     )
     with pytest.raises(sdp.UnsupportedError, match="needs n"):
         sdp.plan("mean", upper=60, groups=["a", "b"], error=3.0, epsilon=1.0, delta=1e-6)
-    with pytest.raises(sdp.UnsupportedError, match="quantiles have no groups"):
-        sdp.plan("quantiles", lower=0, upper=9, groups=["a", "b"], **common)
+    ages = sdp.plan("quantiles", lower=0, upper=9, groups=["a", "b"], **common)
+    assert ages.rows == sdp.plan("histogram", k=20, **common).rows
+    with pytest.raises(sdp.UnsupportedError, match="a range has no groups"):
+        sdp.plan("range", lower=0, upper=9, at="1,2", groups=["a", "b"], **common)
     with pytest.raises(sdp.ParameterError, match="must be at least two"):
         sdp.plan("count", groups=["a"], **common)
 
@@ -297,3 +310,70 @@ def test_exact_intervals_of_sums_and_means_hold_whatever_the_bins_do():
     off = np.sqrt(most.sum(axis=1) * np.log(2 / 0.05) / 2)
     np.testing.assert_allclose(wider.high - high, off)
     np.testing.assert_allclose(low - wider.low, off)
+
+
+class TestShapes:
+    """Quantiles and spreads of groups: intervals cover, also of small and of empty groups."""
+
+    GROUPS = sdp.Categories(k=3, names=("a", "b", "c"))
+
+    def draw(self, task, values, ways, rounds=60, level=0.9):
+        """How often the intervals cover, and how far off the estimates are."""
+        counts = np.bincount(task.domain.codes((values, ways)), minlength=task.domain.size)
+        noise = sdp.mechanisms.geometric.make(epsilon=1.0, sensitivity=2, k=task.domain.size)
+        truth, source = task.truth((values, ways)), sdp.SeededWords(7)
+        hits, off = np.zeros(len(truth)), []
+        for _ in range(rounds):
+            bins = replace(noise.release(counts, source), limits=(0.0, float(len(values))))
+            estimate = task.convert(bins)
+            low, high = estimate.interval(level)
+            hits += (low <= truth) & (truth <= high)
+            off.append(np.abs(estimate.value - truth))
+        return hits, np.mean(off, axis=0)
+
+    @pytest.mark.parametrize(
+        ("kind", "at"),
+        [
+            pytest.param("quantiles", (0.1, 0.5), marks=pytest.mark.slow),
+            ("std", None),
+            pytest.param("variance", None, marks=pytest.mark.slow),
+        ],
+    )
+    @pytest.mark.parametrize("domain", [{"lower": 0, "upper": 30}, {"lower": 0.0, "upper": 30.0}])
+    def test_intervals_cover(self, kind, at, domain):
+        source = np.random.default_rng(2)
+        values = source.binomial(30, 0.3, 900)
+        ways = np.where(np.arange(900) % 10 == 0, "a", "b")  # nobody is in c
+        options = {**domain, "at": at} if at else domain
+        asked = sdp.tasks.task_named(kind).declare(options).task
+        task = Grouped.of(asked, self.GROUPS).fit(900, 1.0)
+        hits, off = self.draw(task, values, ways)
+        people = slice(0, 2 * len(at or (0,)))
+        assert hits[people].min() >= binom.ppf(ALPHA, 60, 0.9)
+        assert off[people].max() < (60 if kind == "variance" else 6)
+
+    def test_integers_stay_whole_and_many_share_cells(self):
+        ages = sdp.tasks.Median.declare({"lower": 0, "upper": 9}).task
+        assert Grouped.of(ages, self.GROUPS).domain.parts[0] == sdp.Integers(lower=0, upper=9)
+        incomes = sdp.tasks.Std.declare({"lower": 0, "upper": 10**6}).task
+        sizes = [
+            Grouped.of(incomes, self.GROUPS).fit(n, 1.0).domain.parts[0].size
+            for n in (100, 3000, 10**7)
+        ]
+        assert sizes[0] == 8 < sizes[1] < sizes[2] == 64
+
+    def test_messages_keep_the_quantiles(self, tmp_path):
+        question = sdp.Question(
+            name="minutes",
+            task="quantiles",
+            column="minutes",
+            options=ASKED["quantiles"][1],
+            by="way",
+            groups=WAYS,
+        )
+        survey = sdp.Survey.of(question, epsilon=1.0, delta=1e-6)
+        sent = survey.prepare(PEOPLE, sent=True).randomize(tmp_path / "m.parquet")
+        answer = sdp.Answer.of(sdp.tally_file(sent.path))
+        low, high = answer.estimate.interval(1 - 1e-9)
+        assert np.all((low <= truth("quantiles")) & (truth("quantiles") <= high))
+        assert answer.estimate.labels[:2] == ("car, 0.25", "car, 0.75")

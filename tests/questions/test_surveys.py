@@ -308,9 +308,9 @@ class TestGroups:
             hits += (low <= truth) & (truth <= high)
         assert hits.min() > 230
 
-    def test_medians_have_no_groups(self):
-        task = sdp.tasks.Quantiles(domain=sdp.Integers(lower=0, upper=9))
-        with pytest.raises(sdp.UnsupportedError, match="by is for count, histogram, sum, mean"):
+    def test_ranges_have_no_groups(self):
+        task = sdp.tasks.Range(domain=sdp.Integers(lower=0, upper=9))
+        with pytest.raises(sdp.UnsupportedError, match="by is for count, histogram, bins, sum"):
             Grouped.of(task, self.groups)
 
     def test_many_values_are_rounded_to_a_grid(self):

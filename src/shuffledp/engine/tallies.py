@@ -20,6 +20,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers
+from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -74,6 +75,8 @@ class Reading:
     groups: Categories | None = None
     """The groups: then what is counted are pairs of answer and group."""
     notes: tuple[str, ...] = ()
+    at: tuple[float, ...] = ()
+    """Which quantiles of the groups."""
 
     @classmethod
     def of(
@@ -81,19 +84,20 @@ class Reading:
     ) -> "Reading":
         """How the answer of a protocol for this task is read."""
         bins: Domain | None = None
-        groups = None
+        groups, at = None, ()
         if isinstance(task, Grouped):
-            bins, groups = task.domain.parts
+            (bins, groups), at = task.domain.parts, task.at
         elif isinstance(protocol.randomizer.domain, Categories):
             bins = task.domain
         assert groups is None or isinstance(groups, Categories)
-        return cls(name=name, task=kind, by=by, bins=bins, groups=groups, notes=task.remarks())
+        more: dict[str, Any] = {"by": by, "bins": bins, "groups": groups, "at": at}
+        return cls(name=name, task=kind, notes=task.remarks(), **more)
 
     @property
     def _grouped(self) -> Grouped | None:
         if self.groups is None or self.bins is None:
             return None
-        return Grouped(domain=Answers(parts=(self.bins, self.groups)), inner=self.task)
+        return Grouped(domain=Answers(parts=(self.bins, self.groups)), inner=self.task, at=self.at)
 
     def read(self, estimate: Estimate) -> Estimate:
         """The answer to the question."""
@@ -117,6 +121,7 @@ class Reading:
             "bins": None if self.bins is None else _write_domain(self.bins),
             "groups": None if self.groups is None else list(self.groups.labels),
             "notes": list(self.notes),
+            **({"at": list(self.at)} if self.at else {}),
         }
 
     @classmethod
@@ -137,6 +142,7 @@ class Reading:
             bins=None if bins is None else _read_domain(bins),
             groups=None if groups is None else _read_names(len(groups), groups),
             notes=tuple(map(str, content["notes"])),
+            at=tuple(map(float, content.get("at", ()))),
         )
 
 
@@ -152,6 +158,8 @@ def _write_domain(domain: Domain) -> dict[str, Any]:
             return {"kind": "integers", "lower": lower, "upper": upper}
         case Reals(lower=lower, upper=upper, steps=steps):
             return {"kind": "reals", "lower": lower, "upper": upper, "steps": steps}
+        case Cells(lower=lower, upper=upper, cells=cells):
+            return {"kind": "cells", "lower": lower, "upper": upper, "cells": cells}
         case Categories(k=k, names=None):
             return {"kind": "categories", "k": k, "names": None}
         case _:
@@ -167,10 +175,12 @@ def _read_domain(content: Mapping[str, Any]) -> Domain:
             return Integers(**given)
         case "reals":
             return Reals(**given)
+        case "cells":
+            return Cells(**given)
         case "categories":
             return _read_names(given["k"], given["names"])
         case kind:
-            raise ParameterError("kind", kind, "must be bits, integers, reals or categories")
+            raise ParameterError("kind", kind, "must be bits, integers, reals, cells or categories")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

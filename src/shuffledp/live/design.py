@@ -291,7 +291,7 @@ def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
     """
     domain = asked.task.domain
-    if asked.kind not in GROUPED:
+    if asked.kind not in GROUPED or not (asked.task.adds or asked.task.counts):
         raise UnsupportedError(f"{asked.kind} by group cannot be collected live")
     if asked.task.adds:
         assert isinstance(domain, Reals | Integers)

@@ -340,7 +340,7 @@ def _ask_pairs(
     own = find_planned(task).declare(options).task if isinstance(task, str) else task
     names = Categories(k=len(groups), names=tuple(map(str, groups)))
     grouped = Grouped.of(own, names).fit(*some)
-    if grouped.step and not known:
+    if (grouped.step or grouped.coarse) and not known:
         raise UnsupportedError(
             f"a plan of a {own.name} by group needs n: its grid is chosen for it"
         )
@@ -349,6 +349,8 @@ def _ask_pairs(
         f"A {own.name} of each of {len(groups)} groups is a histogram over {pairs:,} pairs of answer and group: the "
         "errors are those of a pair."
     ]
+    if grouped.shaped:
+        said.append("Quantiles and spreads are read from the pairs of each group.")
     factor = grouped.amplify_noise()
     if factor != 1:
         said.append(

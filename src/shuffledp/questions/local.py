@@ -111,7 +111,7 @@ def _ask_one(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
     fitted = [_fit(task, survey.epsilon, asked) for task in tasks]
     made = []
     for question, task in zip(survey.questions, fitted, strict=True):
-        if isinstance(task, Grouped) and task.asked.adds:
+        if isinstance(task, Grouped) and task.sums_up:
             raise UnsupportedError(f"{question.name!r} is a {task.inner} by group")
         part = choose_part(survey, question, task, n=asked, epsilon=survey.epsilon)
         if part.task not in SAMPLED:

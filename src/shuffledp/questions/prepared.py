@@ -535,7 +535,7 @@ def _prepare_one(
             counted = headcount(pairs.column, joint, engine=engine, report=report)
         planned = counted.n if n is None else n
     asked = spread_groups(fitted)
-    adds = isinstance(fitted, Grouped) and fitted.asked.adds  # an answer is of several bins
+    adds = isinstance(fitted, Grouped) and fitted.sums_up
     with stage(CALIBRATION):
         made = _choose_protocol(survey, asked, planned, rng, sent=sent)
     if pairs is not None and made.name == "stability_histogram":

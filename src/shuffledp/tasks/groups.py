@@ -6,11 +6,15 @@ counted is a histogram over all pairs. Sums and means follow from it: every pair
 Numbers with more than a few values are rounded at random, without bias, to the points of a coarse grid: fewer bins
 have less noise together. With K steps, a noise of v in each bin and m people in a group, the variance of a sum is
 about (v K / 3 + m / (4 K^2)) times the square of the range, which is smallest at K = (3 m / (2 v))^(1/3).
+
+Quantiles and spreads are read from the cells of each group (`shapes`). A rank is off by about sqrt(v K / 6), a share
+of the group's m people, and values by half a cell, 1 / (2 K) of the range: both are alike at K = (3 m^2 / (2 v))^(1/3).
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +22,9 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts, Floats
+from shuffledp.core.cells import Cells
 from shuffledp.core.display import Picture, make_picture
-from shuffledp.core.domain import Categories, Domain, Integers, Reals
+from shuffledp.core.domain import Categories, Domain, Integers, Reals, column
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
@@ -30,9 +35,17 @@ from shuffledp.numerics.intervals import (
     NoiseError,
     TwoBinomialsError,
 )
-from shuffledp.numerics.intervals.weighted import BinMoments, bound_deviation
+from shuffledp.numerics.intervals.weighted import FEW_TRIED, BinMoments, bound_deviation
 from shuffledp.tasks.count import Count
 from shuffledp.tasks.histogram import Histogram
+from shuffledp.tasks.numbers import Bin, Median, Quantiles, Std, Variance
+from shuffledp.tasks.shapes import (
+    Ends,
+    bound_quantiles,
+    bound_spreads,
+    find_quantiles,
+    find_variances,
+)
 from shuffledp.tasks.totals import Mean, Sum, mean_square
 
 __all__ = [
@@ -48,11 +61,16 @@ __all__ = [
     "spread_groups",
 ]
 
-_ASKED: Mapping[str, type[Task]] = {each.name: each for each in (Count, Histogram, Sum, Mean)}
+_SHAPES = (Median, Quantiles, Variance, Std)
+_ASKED: Mapping[str, type[Task]] = {
+    each.name: each for each in (Count, Histogram, Bin, Sum, Mean, *_SHAPES)
+}
 GROUPED = tuple(_ASKED)
 """The questions that may be asked by group."""
 _FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
+_FEWEST_CELLS = 8
 _NOISE = 12.0  # of a bin at epsilon = 1, about
+_ONE_SIGMA = 0.6827
 _OF_PEOPLE = 0.1  # of what an interval may miss, for the number of people whose values were rounded
 WITH_MOMENTS = (
     DifferenceError,
@@ -65,7 +83,7 @@ WITH_MOMENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped(Task):
-    """A count, histogram, sum or mean of each group.
+    """What a question asks, of each group.
 
     >>> from shuffledp.tasks.count import Count
     >>> from shuffledp import Bits
@@ -85,6 +103,10 @@ class Grouped(Task):
     domain: Answers
     """The answer, then the group."""
     inner: str = "histogram"
+    at: tuple[float, ...] = ()
+    """Which quantiles."""
+    coarse: bool = False
+    """Whether values share cells, as many as are best."""
 
     @classmethod
     def of(cls, task: Task, groups: Categories) -> "Grouped":
@@ -94,15 +116,34 @@ class Grouped(Task):
         rounded = task.adds and (isinstance(own, Reals) or own.size > _FEW)
         if rounded and isinstance(own, Integers | Reals):
             own = Reals(lower=own.lower, upper=own.upper, steps=_MOST_STEPS)
-        return cls(domain=Answers(parts=(own, groups)), inner=task.name)
+        if not isinstance(task, _SHAPES):
+            return cls(domain=Answers(parts=(own, groups)), inner=task.name)
+        coarse = task.chosen or own.size > _MOST_STEPS
+        if coarse:
+            own = Cells(lower=own.lower, upper=own.upper, cells=_MOST_STEPS)
+        at = task.at or ()
+        return cls(domain=Answers(parts=(own, groups)), inner=task.name, at=at, coarse=coarse)
 
     @property
     def asked(self) -> type[Task]:
         """What is asked about each group."""
         return _ASKED[self.inner]
 
+    @property
+    def shaped(self) -> bool:
+        """Whether answers are quantiles or spreads."""
+        return issubclass(self.asked, _SHAPES)
+
+    @property
+    def sums_up(self) -> bool:
+        """Whether an answer is made of several bins."""
+        return self.asked.adds or self.shaped
+
     def fit(self, n: int, epsilon: float) -> "Grouped":
         own, groups = self.domain.parts
+        if self.coarse:
+            best = (1.5 * (n / groups.size * epsilon) ** 2 / _NOISE) ** (1 / 3)
+            return self.round_to(round(best))
         if not isinstance(own, Reals):
             return self
         best = (1.5 * n / groups.size * epsilon**2 / _NOISE) ** (1 / 3)
@@ -111,6 +152,9 @@ class Grouped(Task):
     def round_to(self, steps: int) -> "Grouped":
         """The same with numbers on `steps` steps; numbers that are not rounded stay as they are."""
         own, groups = self.domain.parts
+        if self.coarse and isinstance(own, Cells):
+            cells = min(max(steps, _FEWEST_CELLS), _MOST_STEPS)
+            return replace(self, domain=Answers(parts=(replace(own, cells=cells), groups)))
         if not isinstance(own, Reals):
             return self
         return replace(self, domain=Answers(parts=(replace(own, steps=steps), groups)))
@@ -126,7 +170,12 @@ class Grouped(Task):
         raise UnsupportedError("groups are declared in a survey: by")
 
     def remarks(self) -> tuple[str, ...]:
-        found = []
+        found, own = [], self.domain.parts[0]
+        if self.shaped and isinstance(own, Cells):
+            found.append(
+                f"Values were put into {own.cells} public cells of {2 * self.blur:.6g} each, of which the histogram of "
+                "each group is; `steps` chooses fewer."
+            )
         if self.step:
             found.append(
                 f"Numbers were rounded at random, without bias, to a public grid of {self.domain.parts[0].size - 1} "
@@ -146,6 +195,9 @@ class Grouped(Task):
         if not isinstance(law, GroupError):
             return shown
         shown = replace(shown, whole=law.task.asked.counts)
+        if len(law.task.at) > 1:
+            labels = law.task.domain.parts[1].labels
+            return replace(shown, groups=tuple(np.repeat(labels, len(law.task.at)).tolist()))
         if not law.task.asked.bins:
             return shown
         own, groups = law.task.domain.parts
@@ -155,6 +207,8 @@ class Grouped(Task):
     def labels(self) -> tuple[str, ...]:
         """What the answers are called."""
         own, groups = self.domain.parts
+        if len(self.at) > 1:
+            return tuple(f"{group}, {p:g}" for group in groups.labels for p in self.at)
         if not self.asked.bins:
             return groups.labels
         return tuple(f"{group}, {name}" for group in groups.labels for name in own.labels)
@@ -165,9 +219,18 @@ class Grouped(Task):
     def sensitivity(self, n: int) -> float:
         return 2
 
+    @property
+    def blur(self) -> float:
+        """How far a value may be from the one that stands for its cell."""
+        own = self.domain.parts[0]
+        return (own.upper - own.lower) / own.cells / 2 if isinstance(own, Cells) else 0.0
+
     def truth(self, values: ArrayLike) -> Floats:
-        if self.step and isinstance(values, tuple | list) and np.ndim(values[0]) == 1:
-            return self._exact_truth(values[0], values[1])
+        if isinstance(values, tuple | list) and np.ndim(values[0]) == 1:
+            if self.step:
+                return self._exact_truth(values[0], values[1])
+            if self.shaped:
+                return self._exact_shapes(values[0], values[1])
         counts = np.bincount(self.domain.codes(values), minlength=self.domain.size)
         return np.atleast_1d(np.asarray(self._answer(counts.astype(np.float64))))
 
@@ -182,6 +245,16 @@ class Grouped(Task):
         people = np.maximum(np.bincount(codes, minlength=names.size), 1)
         return np.asarray(sums / people)
 
+    def _exact_shapes(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
+        """The exact answer, from the numbers themselves; 0 where nobody is."""
+        own, names = self.domain.parts
+        found, codes = column(numbers), names.codes(groups)
+        given = {"at": self.at} if self.at else {}
+        task = self.asked(domain=own, **given)
+        sets = (found[codes == group] for group in range(names.size))
+        answers = [task.truth(each) if len(each) else np.zeros(len(self.at) or 1) for each in sets]
+        return np.concatenate([np.atleast_1d(np.asarray(each)) for each in answers])
+
     def loss(self, estimate: Value, truth: Value) -> float:
         return mean_square(estimate, truth)
 
@@ -190,9 +263,15 @@ class Grouped(Task):
         return own.values(np.arange(own.size))
 
     def _answer(self, bins: Floats) -> Floats:
+        own = self.domain.parts[0]
         table = bins.reshape(self.domain.parts[1].size, -1)
         if self.asked.bins:
             return bins
+        if self.at and isinstance(own, Integers | Cells):
+            return find_quantiles(table, own, self.at)
+        if self.shaped:
+            found = find_variances(table, self._numbers())
+            return np.sqrt(found) if self.asked is Std else found
         if not self.asked.adds:
             return table[:, 1]
         sums = table @ self._numbers()
@@ -220,8 +299,11 @@ class Grouped(Task):
         limits = (0.0, n)
         if self.asked.adds:
             limits = (min(0.0, n * float(numbers[0])), max(0.0, n * float(numbers[-1])))
-        if self.asked.average:
-            limits = (float(numbers[0]), float(numbers[-1]))
+        if self.asked.average or self.at:
+            limits = (float(numbers[0]) - self.blur, float(numbers[-1]) + self.blur)
+        elif self.shaped:
+            half = float(numbers[-1] - numbers[0]) / 2 + self.blur
+            limits = (0.0, half if self.asked is Std else half**2)
         error = GroupError(task=self, bins=bins)
         return Estimate(value=value, error=error, limits=limits, labels=self.labels)
 
@@ -242,6 +324,10 @@ class GroupError:
     def _shape(self) -> tuple[int, int]:
         own, groups = self.task.domain.parts
         return groups.size, own.size
+
+    @property
+    def _table(self) -> Floats:
+        return np.asarray(self.bins.value, dtype=np.float64).reshape(self._shape)
 
     def _pick_kept(self) -> Counts:
         places = np.arange(math.prod(self._shape))
@@ -270,13 +356,37 @@ class GroupError:
         found: Floats = np.maximum(people, 1.0) * self.task.step**2 / 4
         return found
 
+    def _find_shapes(self, ends: Ends, level: float) -> Interval:
+        """Intervals of quantiles or spreads, from those of sums of bins."""
+        table, own = self._table, self.task.domain.parts[0]
+        outside = 1 - valid_level(level)
+        if self.task.at and isinstance(own, Integers | Cells):
+            return bound_quantiles(ends, table, own, self.task.at, outside / 2)
+        low, high = bound_spreads(ends, table, self.task._numbers(), self.task.blur, outside)
+        return Interval(low, high) if self.task.asked is Std else Interval(low**2, high**2)
+
+    def _shape_errors(self) -> Value:
+        """Half of the intervals of about one standard error of a quantile; of a spread, that of its sum of squares."""
+        if self.task.at:
+            low, high = self.interval(0.0, _ONE_SIGMA)
+            return (np.asarray(high) - np.asarray(low)) / 2
+        table, numbers = self._table, self.task._numbers()
+        people = np.maximum(table.sum(axis=1), 1.0)
+        away = numbers - np.clip(table @ numbers / people, numbers[0], numbers[-1])[:, None]
+        errors = np.sqrt(self._noise(away**2)) / people
+        if self.task.asked is not Std:
+            return np.asarray(errors)
+        spreads = np.sqrt(find_variances(table, numbers))
+        return np.asarray(np.minimum(errors / np.maximum(2 * spreads, 1e-300), np.sqrt(errors)))
+
     @property
     def stderr(self) -> Value:
+        if self.task.shaped:
+            return self._shape_errors()
         if not self.task.asked.adds:
             return self._spread().ravel()[self._pick_kept()]
         numbers = self.task._numbers()
-        table = np.asarray(self.bins.value).reshape(self._shape)
-        people = np.maximum(table.sum(axis=1), 1.0)
+        people = np.maximum(self._table.sum(axis=1), 1.0)
         if not self.task.asked.average:
             return np.sqrt(self._noise(numbers) + self._bound_rounding(people))
         means = self.task._answer(np.asarray(self.bins.value))
@@ -285,11 +395,13 @@ class GroupError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`: by moments of the noise, or as `exact_interval` does."""
-        if not self.task.asked.adds:
+        if not self.task.sums_up:
             return self._keep(self.bins.interval(level))
         law = self.bins.error
         if not isinstance(law, WITH_MOMENTS):
             return self.exact_interval(value, level)
+        if self.task.shaped:
+            return self._find_shapes(partial(self._shape_ends, law), level)
         outside = 1 - valid_level(level)
         if not self.task.asked.average:
             return Interval(*self._sum_ends(law, self.task._numbers(), outside))
@@ -302,9 +414,17 @@ class GroupError:
         self, law: BinMoments, weights: Floats, outside: float, step: float | None = None
     ) -> tuple[Floats, Floats]:
         """Of the sums of the groups' bins with these weights."""
-        table, most = np.asarray(self.bins.value).reshape(self._shape), self.bins.limits[1]
+        table, most = self._table, self.bins.limits[1]
         width = self.task.step if step is None else step
         return bound_sums(law, table, weights, outside, step=width, most=most)
+
+    def _shape_ends(self, law: BinMoments, weights: Floats, tail: float) -> tuple[Floats, Floats]:
+        """Of many sums of the groups' bins: with few tries each. Nothing is rounded."""
+        value, zeros = self._table @ weights, np.zeros(1)
+        above, below = (
+            bound_deviation(law, side * weights, tail, zeros, FEW_TRIED) for side in (1.0, -1.0)
+        )
+        return value - above, value + below
 
     def exact_interval(self, value: Value, level: float) -> Interval:
         """Covers with probability at least `level`, whatever the law of the bins is.
@@ -312,8 +432,10 @@ class GroupError:
         That of a sum or mean follows from exact intervals of all bins of a group, which hold together with half of the
         error probability, and from Hoeffding's bound of the rounding with the other half. With many bins it is wide.
         """
-        if not self.task.asked.adds:
+        if not self.task.sums_up:
             return self._keep(self.bins.exact_interval(level))
+        if self.task.shaped:
+            return self._find_shapes(self._bin_ends, level)
         outside = (1 - level) / 2
         ends = self.bins.exact_interval(1 - outside / self._shape[1])
         least, most = (np.maximum(np.asarray(end), 0.0).reshape(self._shape) for end in ends)
@@ -327,6 +449,13 @@ class GroupError:
         above, fewest = numbers - numbers[0], least.sum(axis=1)
         sums = least @ above - off, most @ above + off
         return bound_means(*sums, fewest, people, (numbers[0], numbers[-1]))
+
+    def _bin_ends(self, weights: Floats, tail: float) -> tuple[Floats, Floats]:
+        """The same as `_sum_ends`, from intervals of all bins of a group, which hold together."""
+        ends = self.bins.exact_interval(1 - 2 * tail / self._shape[1])
+        least, most = (np.maximum(np.asarray(end), 0.0).reshape(self._shape) for end in ends)
+        ways = least * weights, most * weights
+        return np.minimum(*ways).sum(axis=1), np.maximum(*ways).sum(axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

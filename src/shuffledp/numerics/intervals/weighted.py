@@ -17,9 +17,11 @@ import numpy as np
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.estimate import Value
 
-__all__ = ["BinMoments", "bound_deviation", "have_both_signs"]
+__all__ = ["FEW_TRIED", "BinMoments", "bound_deviation", "have_both_signs"]
 
-_FEWEST, _MOST, _TRIED = 1e-3, 1e3, 181  # s in units of 1 / stderr
+_TRIED: Floats = np.geomspace(1e-3, 1e3, 181)  # s in units of 1 / stderr
+FEW_TRIED: Floats = _TRIED[60:141:4]
+"""Fewer of them, from 0.1 to 46: radii are about one percent larger, and found eight times as fast."""
 _ROUNDING = 1 + 1e-9
 
 
@@ -47,7 +49,9 @@ def have_both_signs(weights: Floats) -> Bools:
     return np.asarray((weights < 0).any(axis=-1) & (weights > 0).any(axis=-1))
 
 
-def bound_deviation(law: BinMoments, weights: Floats, tail: float, rounded: Floats) -> Floats:
+def bound_deviation(
+    law: BinMoments, weights: Floats, tail: float, rounded: Floats, tried: Floats = _TRIED
+) -> Floats:
     """Radii that sums of bins with these weights exceed with probability `tail` at most, on one side: the upper one.
 
     `rounded` is the sum of h^2 over the rounded numbers, for each sum. The radius of a bin with noise of Laplace's kind:
@@ -63,7 +67,7 @@ def bound_deviation(law: BinMoments, weights: Floats, tail: float, rounded: Floa
         return np.full(rounded.shape, math.inf)
     unit = float(np.mean(law.stderr)) * float(np.linalg.norm(weights))
     scale = np.sqrt(unit**2 + rounded)  # [sums]
-    s = np.geomspace(_FEWEST, _MOST, _TRIED) / np.maximum(scale, 1e-300)[..., None]
+    s = tried / np.maximum(scale, 1e-300)[..., None]
     moments = law.log_moment(s.reshape(-1, 1) * weights).reshape(s.shape)
     needed = moments + s**2 * rounded[..., None] / 8 - math.log(left)
     radius: Floats = (needed / s).min(axis=-1) * _ROUNDING
