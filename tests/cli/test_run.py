@@ -240,7 +240,8 @@ class TestRecord:
             "task", "protocol", "engine", "n", "invalid", "epsilon", "delta", "estimate", "guarantee",
             "version", "parameters", "level", "not_private", "seed", "column", "files",
         } <= set(found)  # fmt: skip
-        assert set(found["estimate"][0]) == {"label", "value", "stderr", "low", "high"}
+        assert set(found["estimate"][0]) == {"label", "value", "stderr", "low", "high", "share"}
+        assert found["estimate"][0]["share"] == found["estimate"][0]["value"] / found["n"]
         assert found["version"] == sdp.__version__
         assert found["invalid"] == {"null": 0, "unknown": 0, "out_of_range": 0, "nan": 0}
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import shuffledp as sdp
@@ -66,3 +68,74 @@ def test_every_question_counts_its_people(place):
     prepared = replace(prepared, parts=tuple(parts))
     with pytest.raises(sdp.DataError, match="98 answers, but 100 people take part"):
         prepared.answer()
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize(
+    ("task", "options", "exact"),
+    [
+        ("median", {"lower": 0, "upper": 40}, lambda x: np.quantile(x, 0.5, method="inverted_cdf")),
+        (
+            "quantiles",
+            {"lower": 0.0, "upper": 40.0, "at": [0.25, 0.75]},
+            lambda x: np.quantile(x, [0.25, 0.75], method="inverted_cdf"),
+        ),
+        ("std", {"lower": 0, "upper": 40}, np.std),
+        ("variance", {"lower": 0, "upper": 40}, np.var),
+        (
+            "bins",
+            {"edges": [0, 10, 20, 41]},
+            lambda x: [*np.histogram(x, [0, 10, 20, 41])[0], None],
+        ),
+    ],
+)
+def test_quantiles_spreads_and_bins_of_those_who_have_a_value(
+    task, options, exact, dropped, tmp_path
+):
+    """Under a ledger nobody is left out of n: by a filter, or because there is no value."""
+    source = np.random.default_rng(8)
+    ages = source.binomial(40, 0.4, 3000).astype(float)
+    asked = source.random(3000) < 0.6
+    table = {
+        "age": [age if kept or not dropped else None for age, kept in zip(ages, asked, strict=True)]
+    }
+    table["asked"] = ["yes" if each else "no" for each in asked]
+    given = {"on_invalid": "drop"} if dropped else {"where": "asked = 'yes'"}
+    answer = sdp.ask(
+        pa.table(table),
+        task,
+        column="age",
+        epsilon=4.0,
+        model="central",
+        ledger=tmp_path / "l.json",
+        budget=sdp.ledger.Budget(epsilon=4.0, delta=0.0),
+        **given,
+        **options,
+    )
+    assert (answer.n, answer.not_private) == (3000, ())
+    truth = np.atleast_1d(np.asarray(exact(ages[asked]), dtype=float))
+    if task == "bins":
+        truth[-1] = 3000 - asked.sum()
+        assert answer.estimate.labels[-1] == "none"
+    low, high = (np.atleast_1d(end) for end in answer.estimate.interval(1 - 1e-9))
+    assert np.all((low <= truth) & (truth <= high))
+    if task == "quantiles":
+        assert [row.label for row in answer.picture.rows] == ["0.25", "0.75"]
+
+
+def test_a_median_by_group_under_a_filter_names_the_groups(tmp_path):
+    table = pa.table(
+        {"age": [3, 5] * 500, "way": ["car", "bus"] * 500, "old": ["n", "y", "y", "y"] * 250}
+    )
+    given = {"lower": 0, "upper": 9, "by": "way", "groups": ["car", "bus"], "where": "old = 'y'"}
+    answer = sdp.ask(
+        table,
+        "median",
+        column="age",
+        epsilon=9.0,
+        model="central",
+        ledger=tmp_path / "l.json",
+        budget=sdp.ledger.Budget(epsilon=9.0, delta=0.0),
+        **given,
+    )
+    assert [(row.label, row.value) for row in answer.picture.rows] == [("car", 3.0), ("bus", 5.0)]

@@ -419,3 +419,34 @@ class TestWhatACuratorTells:
         given = {"by": "way", "groups": ["car", "bus"], "epsilon": 1, "model": "central"}
         answer = sdp.ask(pa.table(table), "mean", column="age", lower=0, upper=100, **given)
         assert any("wider than two standard errors" in note for note in answer.notes)
+
+
+def test_shares_stand_beside_counts_everywhere(tmp_path):
+    """As in the terminal: in JSON, in notebooks, on pages and in pictures; sums have none."""
+    pets = ["cat"] * 600 + ["dog"] * 400
+    given = {"epsilon": 50.0, "model": "central", "rng": sdp.SeededWords(1)}
+    answer = sdp.ask(pets, "histogram", categories=["cat", "dog"], **given)
+    assert [row["share"] for row in answer.to_dict()["estimate"]] == [0.6, 0.4]
+    assert "600 (60.0%)" in answer._repr_html_()
+    assert "600 (60.0%)" in answer.plot(tmp_path / "a.html").read_text()
+    assert "600 (60.0%)" in answer.plot(tmp_path / "a.svg").read_text()
+    one = sdp.ask([True] * 300 + [False] * 700, "count", **given)
+    assert "300, 30.0% (" in one.plot(tmp_path / "b.svg").read_text()
+    total = sdp.ask([3] * 1000, "sum", lower=0, upper=9, **given)
+    assert "share" not in total.to_dict()["estimate"][0]
+    assert "%" not in total._repr_html_().split("</table>")[0].replace("95% interval", "")
+
+
+@pytest.mark.parametrize("gone", [0, 3])
+def test_exact_numbers_of_people_left_out_are_listed_as_not_private(gone, tmp_path):
+    """Without a ledger n is exact; with one, nobody is left out."""
+    ages = [30] * 1000 + [None] * gone
+    given = {"lower": 0, "upper": 99, "epsilon": 1.0, "model": "central", "on_invalid": "drop"}
+    answer = sdp.ask(ages, "mean", **given)
+    assert answer.to_dict()["not_private"] == [sdp.questions.LEFT_OUT]
+    assert f"NOT PRIVATE: {sdp.questions.LEFT_OUT}." in str(answer)
+    budget = sdp.ledger.Budget(epsilon=1.0, delta=0.0)
+    charged = sdp.ask(ages, "mean", ledger=tmp_path / "l.json", budget=budget, **given)
+    assert (charged.n, charged.not_private) == (1000 + gone, ())
+    clamped = sdp.ask([30] * 1000, "mean", **{**given, "on_invalid": "clamp"})
+    assert clamped.not_private == ()

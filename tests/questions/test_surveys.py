@@ -82,8 +82,9 @@ def test_json_has_exactly_these_fields(answer):
     assert list(found["questions"]) == ["way", "minutes", "home_by_way"]
     for question in found["questions"].values():
         assert set(question) == {"task", "protocol", "estimate"}
+        shares = {"share"} if question["task"] == "histogram" else set()
         for row in question["estimate"]:
-            assert set(row) == {"label", "value", "stderr", "low", "high"}
+            assert set(row) == {"label", "value", "stderr", "low", "high"} | shares
     assert found["questions"]["minutes"]["protocol"] == "tree"
 
 

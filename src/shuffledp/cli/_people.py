@@ -102,6 +102,8 @@ def read_column(
     exposed = [*declared.not_private]
     if column.where is not None and (taken := column.where.expose()) is not None:
         exposed.append(taken)
+    if policy.drops:
+        exposed.append(sdp.questions.LEFT_OUT)
     if given.seed is not None:
         exposed.insert(0, sdp.questions.SEEDED)
     if given.model == "none":

@@ -26,6 +26,7 @@ from shuffledp.core.display import (
     Number,
     arrange,
     format_rows,
+    format_share,
     keep_largest,
     name_columns,
     shorten_label,
@@ -447,7 +448,7 @@ def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
 
 def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[str]:
     if picture.people is not None and len(kept) == 1 and picture.limits is not None:
-        share = f"  {_format_share(kept[0].value, picture.people)}"
+        share = f"  {format_share(kept[0].value, picture.people)}"
         (line,) = draw_gauges(kept, picture.limits, width - len(share))
         return [line + share]
     if picture.limits is not None and kept:
@@ -485,10 +486,6 @@ def _make_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
     return table
 
 
-def _format_share(value: float, people: float) -> str:
-    return f"{value / people:.1%}"
-
-
 def draw_bars(
     table: list[Number], width: int, more: int = 0, picture: sdp.Picture | None = None
 ) -> list[str]:
@@ -503,7 +500,7 @@ def draw_bars(
     whole = picture is not None and picture.whole
     labels, numbers, *_ = zip(*format_rows(table, _LONGEST_LABEL, whole=whole), strict=True)
     if picture is not None and picture.people is not None:
-        shares = [_format_share(row.value, picture.people) for row in table]
+        shares = [format_share(row.value, picture.people) for row in table]
         wide = max(map(len, shares))
         numbers = tuple(
             f"{number}  {share:>{wide}}" for number, share in zip(numbers, shares, strict=True)

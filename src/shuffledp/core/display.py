@@ -30,6 +30,7 @@ __all__ = [
     "count_error_decimals",
     "format_number",
     "format_rows",
+    "format_share",
     "keep_largest",
     "list_numbers",
     "make_picture",
@@ -184,6 +185,16 @@ class Picture:
     """Whether the rows are numbers of people, which are whole: so they are written, whatever noise makes of them."""
     people: float | None = None
     """All of them, if the rows have shares."""
+
+    def list_rows(self) -> list[dict[str, str | float | None]]:
+        """The rows for JSON, with their shares of all people where they have some.
+
+        >>> Picture(rows=(Number("car", 3.0, 1.0, 1.0, 5.0),), level=0.95, people=4.0).list_rows()[0]["share"]
+        0.75
+        """
+        if self.people is None:
+            return [row.to_dict() for row in self.rows]
+        return [{**row.to_dict(), "share": row.value / self.people} for row in self.rows]
 
 
 def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
@@ -362,15 +373,32 @@ def name_columns(level: float) -> list[str]:
     return ["", "estimate", "std. error", f"{100 * level:.15g}% interval"]
 
 
+def format_share(value: float, people: float) -> str:
+    """Which share of all people this many are.
+
+    >>> format_share(3.0, 4.0)
+    '75.0%'
+    """
+    return f"{value / people:.1%}"
+
+
 def format_rows(
-    kept: list[Number], label_width: int = _LABEL, *, whole: bool = False
+    kept: list[Number],
+    label_width: int = _LABEL,
+    *,
+    whole: bool = False,
+    people: float | None = None,
 ) -> list[list[str]]:
     """Each row as text: label, estimate, standard error, interval; `whole` numbers of people are written as such.
+
+    The estimate has its share of all `people` beside it, where they are given.
 
     >>> format_rows([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)])
     [['cat', '1,200', '10', '1,180 .. 1,220']]
     >>> format_rows([Number("cat", 1200.4, 3.0, 1194.1, 1206.3)], whole=True)
     [['cat', '1,200', '3.0', '1,195 .. 1,206']]
+    >>> format_rows([Number("cat", 1200.0, 10.0, 1180.0, 1220.0)], people=4800.0)[0][1]
+    '1,200 (25.0%)'
     """
     if whole:
         kept = [_make_whole(row) for row in kept]
@@ -378,7 +406,8 @@ def format_rows(
     return [
         [
             shorten_label(row.label, label_width),
-            format_number(row.value, places),
+            format_number(row.value, places)
+            + ("" if people is None else f" ({format_share(row.value, people)})"),
             format_number(row.stderr, error_places),
             f"{format_number(row.low, places)} .. {format_number(row.high, places)}",
         ]

@@ -99,7 +99,9 @@ def as_html(picture: Picture, limit: int = _LIMIT) -> str:
     over = "" if picture.limits is None else f"{ends[0]:,.15g} .. {ends[1]:,.15g}"
     lines = [
         _make_row([*map(html.escape, texts), svg], 1)
-        for texts, svg in zip(format_rows(kept, whole=picture.whole), drawn, strict=True)
+        for texts, svg in zip(
+            format_rows(kept, whole=picture.whole, people=picture.people), drawn, strict=True
+        )
     ]
     shown = _wrap_rows([*name_columns(picture.level), over], lines)
     more = len(table) - len(kept)

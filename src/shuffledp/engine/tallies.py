@@ -84,7 +84,7 @@ class Reading:
     ) -> "Reading":
         """How the answer of a protocol for this task is read."""
         bins: Domain | None = None
-        groups, at = None, ()
+        groups, at = None, tuple[float, ...]()
         if isinstance(task, Grouped):
             (bins, groups), at = task.domain.parts, task.at
         elif isinstance(protocol.randomizer.domain, Categories):

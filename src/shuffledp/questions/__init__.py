@@ -33,6 +33,7 @@ from shuffledp.core.loading import load_later
 if TYPE_CHECKING:
     from shuffledp.engine.columns import open_data
     from shuffledp.questions.answer import (
+        LEFT_OUT,
         SEEDED,
         TRUST,
         Answer,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.survey import Survey
 
 __all__ = [
+    "LEFT_OUT",
     "SEEDED",
     "TRUST",
     "Answer",
@@ -81,7 +83,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "answer": "SEEDED TRUST Answer describe_invalid tell_dropped tell_weaker",
+            "answer": "LEFT_OUT SEEDED TRUST Answer describe_invalid tell_dropped tell_weaker",
             "answers": "QuestionAnswer SurveyAnswer",
             "asking": "ask charge open_spending",
             "bounds": "Bounds",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.bounds import Bounds
 
 __all__ = [
+    "LEFT_OUT",
     "SEEDED",
     "TRUST",
     "UNITS",
@@ -92,6 +93,8 @@ _CURATED = (
 
 SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
 """What must be said of every answer with a seed."""
+LEFT_OUT = "how many values were left out, and so n, is exact: that somebody's value was left out is not protected"
+"""What must be said of every answer whose invalid values were dropped."""
 _BECAME = {
     Action.OTHER: ("became other", "became other"),
     Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
@@ -315,7 +318,7 @@ class Answer:
             "epsilon": promise.epsilon,
             "delta": promise.delta,
             "level": self.level,
-            "estimate": [row.to_dict() for row in self.picture.rows],
+            "estimate": self.picture.list_rows(),
             "guarantee": promise.to_dict(),
             **describe_shuffles(self.shuffles, self.guarantee_of_sum),
             "not_private": list(self.not_private),
@@ -345,7 +348,7 @@ class Answer:
         >>> from shuffledp import ask
         >>> answer = ask([True, False] * 500, "count", epsilon=1, delta=1e-6)
         >>> answer.write(f"{mkdtemp()}/r.csv").read_text().split()[0]
-        'label,value,stderr,low,high'
+        'label,value,stderr,low,high,share'
         """
         return write_result(self.to_dict(), Path(path))
 
@@ -564,13 +567,17 @@ def describe_invalid(
 
 
 def expose(
-    rng: WordSource | None, where: Filter | None, declared: Declared | None = None
+    rng: WordSource | None,
+    where: Filter | None,
+    declared: Declared | None = None,
+    policy: OnInvalid = OnInvalid.ERROR,
 ) -> tuple[str, ...]:
     """What of the answers is not private, and why."""
     seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
     exposed = None if where is None else where.expose()
     own = () if declared is None else declared.not_private
-    return (*seeded, *own, *([] if exposed is None else [exposed]))
+    left_out = (LEFT_OUT,) if policy.drops else ()
+    return (*seeded, *own, *([] if exposed is None else [exposed]), *left_out)
 
 
 def tell_people(n: int, *, several: bool = False) -> str:

@@ -112,7 +112,7 @@ class QuestionAnswer:
         return {
             "task": self.kind,
             "protocol": self.protocol.name,
-            "estimate": [row.to_dict() for row in self.picture.rows],
+            "estimate": self.picture.list_rows(),
         }
 
 

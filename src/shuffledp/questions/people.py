@@ -8,7 +8,7 @@ value (no row that is valid and that a private filter takes) stays, and counts a
 | count | no |
 | sum | 0, so the ends of the range include 0 |
 | histogram | a category of its own, `none` |
-| mean, and every question by group | a group of its own: the mean is the ratio of two noisy numbers |
+| mean, median, quantiles, variance, std, and every question by group | a group of its own: the mean is the ratio of two noisy numbers |
 | others | refused |
 
 So the number of people is the same whatever anybody's rows say.
@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import WordSource
@@ -29,7 +30,7 @@ from shuffledp.engine.people import Of, People, Reduce
 from shuffledp.engine.reducing import Reduced, Reduction, make_run_key
 from shuffledp.questions.question import PRESENT, Question
 from shuffledp.questions.survey import Survey
-from shuffledp.tasks import Histogram, Sum
+from shuffledp.tasks import Histogram, Quantiles, Std, Sum, Variance
 
 __all__ = ["Made", "make_people", "plan_people"]
 
@@ -144,7 +145,7 @@ def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
         or how is Reduce.ROWS
         or question.by is not None
         or task.yes_or_no
-        or (task.adds and task.average)
+        or _is_of_group(task)
     ):
         return task
     if task.adds:
@@ -155,6 +156,11 @@ def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
         f"{say_of(task.name, 'has')} no place for people without a value: let no row be left out (on_invalid without "
         "drop), or declare that everybody may know whom a filter takes (where_public)"
     )
+
+
+def _is_of_group(task: Task) -> bool:
+    """Whether it is asked of those who have a value, as of a group whose size is noisy, too."""
+    return (task.adds and task.average) or isinstance(task, Quantiles | Variance | Std)
 
 
 def _spread_rows(task: Task, people: People) -> Task:
@@ -245,7 +251,7 @@ def _fill(
 
     column, grouping = reduced.column, reduced.groups
     array = column.array
-    by_group = groups is not None or (task.adds and task.average and nothing)
+    by_group = groups is not None or (_is_of_group(task) and nothing)
     if groups is not None and nothing:
         assert grouping is not None
         none = _call_none(groups.labels)
@@ -282,10 +288,16 @@ def _fill(
 
 
 def _spell_codes(array: Any, domain: Domain) -> Any:
-    """Whole numbers as the names of their categories, at the ends of the range if they are beyond."""
+    """Numbers as the names of their categories, at the ends of the range if they are beyond."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if isinstance(domain, Bins):
+        numbers = array.cast(pa.float64()).fill_null(domain.lower).to_numpy(zero_copy_only=False)
+        codes = domain.codes(np.clip(numbers, domain.lower, domain.upper))
+        names = pa.array(domain.labels).take(pa.array(codes))
+        return pc.if_else(array.is_valid(), names, pa.scalar(None, pa.string()))
     if isinstance(domain, Integers):
         array = pc.max_element_wise(array, domain.lower, skip_nulls=False)
         array = pc.min_element_wise(array, domain.upper, skip_nulls=False)
@@ -301,7 +313,7 @@ def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
         return pa.scalar(False, array.type)
     if task.adds and not by_group:
         return pa.scalar(0, array.type)
-    if isinstance(domain, Integers | Reals) and by_group:
+    if isinstance(domain, Integers | Reals | Cells) and by_group:
         return pa.scalar(domain.lower, array.type)
     assert isinstance(domain, Categories | Bits)
     return pa.scalar(domain.labels[0 if by_group else -1], array.type)

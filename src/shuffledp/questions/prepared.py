@@ -69,7 +69,6 @@ _REHEARSAL = (
 )
 
 _NO_MESSAGES = "nobody sends messages in the central model"
-
 Columns = Mapping[str | None, Column]
 
 
@@ -566,7 +565,7 @@ def _prepare_one(
             *_remark(survey, asked, planned, compare=n is None and not adds),
             *_tell_mechanism(survey, made),
         ),
-        not_private=expose(rng, column.where, declared[question.name]),
+        not_private=expose(rng, column.where, declared[question.name], policy),
     )
 
 

@@ -24,6 +24,7 @@ from shuffledp.core.display import (
     count_decimals,
     format_number,
     format_rows,
+    format_share,
     keep_largest,
     make_picture,
     shorten_label,
@@ -237,7 +238,7 @@ def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     if steps is not None:
         return _draw_curve(steps, words)
     if picture.limits is not None:
-        return _draw_dots(kept, picture.limits, words)
+        return _draw_dots(picture, kept, words)
     return _draw_bars(picture, kept, words)
 
 
@@ -305,8 +306,9 @@ def _write_beside(
     )  # fmt: skip
 
 
-def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -> Figure:
+def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     """Numbers with their intervals on the range that is publicly known."""
+    limits = picture.limits or (0.0, 1.0)
     labels = [_shorten(row.label) for row in kept]
     margin = 0.35 + 0.085 * max(map(_measure_width, labels))
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
@@ -318,6 +320,7 @@ def _draw_dots(kept: list[Number], limits: tuple[float, float], words: _Words) -
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)
         axes.plot([row.value], [place], color=words.colour, marker="o", markersize=6.5, zorder=3)
         value, *ends = (format_number(each, places) for each in (row.value, row.low, row.high))
+        value += "" if picture.people is None else f", {format_share(row.value, picture.people)}"
         _write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
     axes.set_xlim(low - 0.01 * room, high + 0.01 * room)
     axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
@@ -334,19 +337,16 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         labels.append(_shorten(row.label.lstrip() if groups else row.label))
     margin = 0.35 + 0.09 * max(map(_measure_width, labels), default=0)
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
-    places = count_decimals(kept)
-    for place, row in zip(slots, kept, strict=True):
+    written = format_rows(kept, people=picture.people)
+    for place, row, (_, number, *_) in zip(slots, kept, written, strict=True):
         strength = 1.0 if row.value >= 0 else _PALE
         axes.barh(place, row.value, color=words.colour, alpha=strength, height=0.62)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=7)
-        axes.annotate(
-            format_number(row.value, places), (max(row.high, 0.0), place), xytext=(7, 0),
-            textcoords="offset points", va="center", fontsize=9, color=INK,
-        )  # fmt: skip
+        axes.annotate(number, (max(row.high, 0.0), place), xytext=(7, 0), textcoords="offset points", va="center", fontsize=9, color=INK)  # fmt: skip
     low = min([0.0, *(min(row.low, row.value) for row in kept)])
     high = max([0.0, *(max(row.high, row.value) for row in kept)])
     room = (high - low) or 1.0
-    axes.set_xlim(low - 0.02 * room, high + 0.16 * room)
+    axes.set_xlim(low - 0.02 * room, high + (0.16 if picture.people is None else 0.27) * room)
     axes.set_yticks(range(len(labels)), labels, fontsize=9.5, color=INK)
     for place, text in enumerate(axes.get_yticklabels()):
         text.set_fontweight("normal" if place in slots else "bold")
@@ -392,7 +392,7 @@ def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
     named, groups = arrange(picture, kept)
     lines = [
         draw(row, columns, low, scale, words.colour)
-        for row, columns in zip(kept, format_rows(named), strict=True)
+        for row, columns in zip(kept, format_rows(named, people=picture.people), strict=True)
     ]
     for place, group in reversed(groups.items()):
         lines.insert(

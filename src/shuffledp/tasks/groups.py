@@ -119,7 +119,7 @@ class Grouped(Task):
         if not isinstance(task, _SHAPES):
             return cls(domain=Answers(parts=(own, groups)), inner=task.name)
         coarse = task.chosen or own.size > _MOST_STEPS
-        if coarse:
+        if coarse and isinstance(own, Integers | Cells):
             own = Cells(lower=own.lower, upper=own.upper, cells=_MOST_STEPS)
         at = task.at or ()
         return cls(domain=Answers(parts=(own, groups)), inner=task.name, at=at, coarse=coarse)
@@ -369,7 +369,7 @@ class GroupError:
         """Half of the intervals of about one standard error of a quantile; of a spread, that of its sum of squares."""
         if self.task.at:
             low, high = self.interval(0.0, _ONE_SIGMA)
-            return (np.asarray(high) - np.asarray(low)) / 2
+            return np.asarray((np.asarray(high) - np.asarray(low)) / 2)
         table, numbers = self._table, self.task._numbers()
         people = np.maximum(table.sum(axis=1), 1.0)
         away = numbers - np.clip(table @ numbers / people, numbers[0], numbers[-1])[:, None]
@@ -494,6 +494,8 @@ def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
     places: slice | int = slice(size) if size > 1 else 0
     error = PickedError(whole=estimate, places=places)
     labels = None if estimate.labels is None or size == 1 else estimate.labels[:size]
+    if labels is not None and hidden == groups - 1:  # one group is left, and needs no name
+        labels = tuple(label.partition(", ")[2] for label in labels)
     value = error._pick(estimate.value)
     return Estimate(value=value, error=error, limits=estimate.limits, labels=labels)
 

@@ -241,6 +241,8 @@ class Median(Quantiles):
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
         """Where it lies in the range."""
         shown = Quantiles.show(estimate, level)
+        if len(shown.rows) > 1:  # of groups
+            return shown
         return replace(shown, rows=tuple(row._replace(label=cls.name) for row in shown.rows))
 
 
