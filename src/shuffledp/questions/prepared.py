@@ -67,7 +67,6 @@ _REHEARSAL = (
     + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
     "people."
 )
-
 _NO_MESSAGES = "nobody sends messages in the central model"
 Columns = Mapping[str | None, Column]
 
@@ -310,6 +309,7 @@ class Prepared:
 
     def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> _Ran:
         """Estimate from pairs of answer and group, which nobody has read one by one yet."""
+        from shuffledp.engine.central import release_counts
         from shuffledp.engine.groups import tally_counts
         from shuffledp.engine.pairs import count_pairs
 
@@ -324,8 +324,6 @@ class Prepared:
         if isinstance(part.protocol, ShuffleProtocol):
             estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
         else:
-            from shuffledp.engine.central import release_counts
-
             estimate = release_counts(part.protocol, spread_groups(part.task), counts, words)
         return _Ran(estimate=part.convert(estimate), n=int(counts.sum()))
 
@@ -474,6 +472,8 @@ def prepare(
     charged: bool = False,
 ) -> Prepared:
     """Count the people and make the protocols of a survey whose columns are open; see `Survey.prepare`."""
+    if sent and survey.model is Model.CENTRAL:  # before anything is charged
+        raise UnsupportedError(_NO_MESSAGES)
     if survey.questions[0].auto is not None:
         from shuffledp.questions.bounds import prepare_bounds
 
