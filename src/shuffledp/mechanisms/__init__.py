@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.loading import load_later
-from shuffledp.core.mechanism import Mechanism, MechanismSpec, Selection, Selector
+from shuffledp.core.mechanism import (
+    CentralMechanism,
+    Mechanism,
+    MechanismSpec,
+    Selection,
+    Selector,
+)
 from shuffledp.core.protocol import Parameters
 
 if TYPE_CHECKING:
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MECHANISMS",
     "REGISTRY",
+    "CentralMechanism",
     "MechanismSpec",
     "Selection",
     "Selector",
