@@ -190,7 +190,7 @@ def write_new(path, *answers):
 def test_new_writes_what_check_accepts(shuffledp, tmp_path):
     path = tmp_path / "new.toml"
     way = ("way", "", "histogram", "car, bus", "", "", "y")
-    minutes = ("minutes", "long", "quantiles", 0, 240, "", 0.5, 2, "y")
+    minutes = ("minutes", "long", "quantiles", 0, 240, "", 0.5, "", 2, "y")
     home = ("home", "", "count", "", "way", "", "", "n")
     found = write_new(path, 1.0, 1e-6, *way, *minutes, *home)
     assert found.exit_code == 0, found.output
@@ -207,7 +207,7 @@ def test_new_asks_again_at_once(tmp_path):
     path = tmp_path / "new.toml"
     promise = (-1, "many", 1.0, 2, 1e-6)
     home = ("home", "", "mode", "count", "", "", 0, 1, "y")
-    again = ("home", "home", "other", "quantiles", "", "", "", "", "")
+    again = ("home", "home", "other", "quantiles", "", "", "", "", "", "")
     mean = ("age", "", "mean", "x", 0, 120, "", "", "", "n")
     found = write_new(path, *promise, *home, *again, *mean)
     assert found.exit_code == 0, found.output
