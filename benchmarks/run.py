@@ -33,6 +33,7 @@ NAMES = (
     "engines",
     "people",
     "bounds",
+    "categories",
     "import_time",
     "live",
 )

@@ -45,12 +45,13 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
-from shuffledp.numerics.rounding import UNIT, dyadic_above, float_below, shorten
+from shuffledp.numerics.rounding import UNIT, dyadic_above, float_above, float_below, shorten
 
 __all__ = [
     "IndependentBins",
     "TwoBins",
     "dummies",
+    "dummies_after",
     "dummies_level",
     "independent_level",
     "poisson_level",
@@ -62,6 +63,8 @@ _BITS = 48
 _LARGEST_TABLE = 4_000_000
 _PER_EPSILON = 250_000  # what of a table takes as long as one epsilon without it
 _TOLERANCE = 2e-3  # of curves that are too long for a table
+_RARE = 2.0**-100
+_RAREST = 101 * math.log(2)
 _BELOW = 24.0  # tails end where masses have fallen by e^-24
 
 
@@ -185,6 +188,52 @@ def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
         return _few_dummies(n, float_below(share * pair))
     more = BinomialTotal(n=n, p=share * pair)
     return TwoBins(total=SumOfBinomials(first=BinomialTotal(n=n * surely, p=pair), second=more))
+
+
+def dummies_after(*, n: int, rho: Fraction, pair: Fraction, place: int) -> tuple[TwoBins, float]:
+    """The curve of a message that moves after `place` others, each between two bins of its own; and a distance.
+
+    The dummies in the bins of the others are not in these two, so they are not independent. Look at the pairs of bins in
+    turn. Each try is in one of the earlier pairs with probability `place` times pair, and the others hit this pair
+    with probability pair / (1 - place pair). No more than t tries are in earlier pairs, except with probability
+    2^-100 (Chernoff): so the dummies of this pair are at least those of the other tries, whatever the earlier ones are,
+    and fewer dummies are less privacy. The exception is the distance.
+
+    >>> curve, distance = dummies_after(n=10**6, rho=Fraction(1, 100), pair=Fraction(2, 100), place=3)
+    >>> curve.total.n, 0 < distance < 1e-29
+    (999088, True)
+    """
+    if whole("place", place, at_least=0) == 0:
+        return dummies(n=n, rho=rho, pair=pair), 0.0
+    if place * pair >= 1:
+        raise ParameterError("place", place, "must leave bins for one more message")
+    surely = math.floor(rho)
+    tries = [(n * surely, pair), (n, (rho - surely) * pair)]
+    totals = [_leave_tries(*each, place) for each in tries if all(each)]
+    distance = len(totals) * _RARE
+    if len(totals) == 1:
+        return TwoBins(total=totals[0]), distance
+    return TwoBins(total=SumOfBinomials(first=totals[0], second=totals[1])), distance
+
+
+def _leave_tries(n: int, hit: Fraction, place: int) -> BinomialTotal:
+    """At most the hits among the tries that are in none of `place` other pairs, nearly surely."""
+    taken = _bound_hits(n, float_above(place * hit))
+    if taken >= n:
+        raise UnsupportedError(f"{n} tries are too few for {place + 1} pairs of bins")
+    return BinomialTotal(n=n - taken, p=hit / (1 - place * hit))
+
+
+def _bound_hits(n: int, p: float) -> int:
+    """A number that Bin(n, p) exceeds with probability at most 2^-100: by Chernoff's bound, with room for rounding."""
+    low, high = math.ceil(n * p), n
+    while low < high:
+        t = (low + high) // 2
+        x = (t + 1) / n
+        rest = (1 - x) * math.log1p((p - x) / (1 - p)) if x < 1 else 0.0
+        safe = x > p and n * (x * math.log(x / p) + rest) > _RAREST
+        low, high = (low, t) if safe else (t + 1, high)
+    return low
 
 
 def _few_dummies(n: int, p: float) -> TwoBins:

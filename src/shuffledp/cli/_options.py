@@ -408,6 +408,12 @@ class PeopleOptions:
     max_rows: Annotated[
         int | None, _data(help="The most rows of a person that count, with --of rows.")
     ] = None
+    max_categories: Annotated[
+        int | None,
+        _data(
+            help="Count a person in up to so many different categories of a histogram, once in each."
+        ),
+    ] = None
     missing_person: Annotated[
         str | None,
         _data(help="A row that names nobody: error, drop, or own (it is a person of its own)."),

@@ -94,6 +94,13 @@ class Capabilities:
             without="`delta` is asked again and again",
         ),
     ] = None
+    moved: Annotated[
+        Callable[[int, int], tuple[Profile, float] | None] | None,
+        Line(
+            "the curve of one more message that moves, after others elsewhere",
+            without="a person's values are like people",
+        ),
+    ] = None
     influence: Annotated[
         Callable[[], Fraction | float] | None,
         Line(

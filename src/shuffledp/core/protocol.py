@@ -277,6 +277,8 @@ class Parts(Capabilities):
     """What it answers, if not what its maker was declared with."""
     resolved: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """Parameters that were chosen here, to be recorded in place of their defaults."""
+    values: int = field(default=1, kw_only=True)
+    """How many values each person has, each of them an input of its own."""
 
     @property
     def offers(self) -> Capabilities:
@@ -300,6 +302,8 @@ class ShuffleProtocol:
     accountant: Accountant
     users: int | None = None
     """How many people take part; None if it does not matter, as in the local model."""
+    values: int = 1
+    """How many values each person has: a person is that many inputs, and the guarantee is about all of them."""
     local_floor: Guarantee | None = None
     """What still holds if the shuffler tells the analyzer who sent what; None: nothing."""
     offers: Capabilities = field(default=Capabilities(), compare=False, repr=False)
@@ -311,7 +315,21 @@ class ShuffleProtocol:
     @property
     def cost(self) -> Cost:
         """What one user sends."""
-        return self.randomizer.cost
+        own = self.randomizer.cost
+        return own if self.values == 1 else Cost.add([own] * self.values, own.bits_per_message)
+
+    def count_people(self, inputs: int) -> int:
+        """Return how many people have so many values together; refuse a part of somebody.
+
+        >>> from shuffledp import protocols
+        >>> several = protocols.make("several_values", values=2, inner="krr", options={"k": 4}, epsilon=1.0)
+        >>> several.count_people(200)
+        100
+        """
+        people, rest = divmod(inputs, self.values)
+        if rest:
+            raise DataError(f"{inputs:,} values are not {self.values} of each person")
+        return people
 
     def _repr_html_(self) -> str:
         """Return how notebooks show it: what it is for, what it costs, and what it promises."""
@@ -378,7 +396,7 @@ class ShuffleProtocol:
         shuffledp.core.errors.DataError: 899 values, but the guarantee of zsum_sparse needs the noise of at least 900 users: make the protocol for the number of users there are
         """
         needed = self.guarantee.honest
-        if n < needed:
+        if self.count_people(n) < needed:
             raise DataError(
                 f"{n} values, but the guarantee of {self.name} needs the noise of at least "
                 f"{needed} users: make the protocol for the number of users there are"

@@ -242,6 +242,11 @@ class Task(ABC):
     def domain(self) -> Domain:
         """Where the values come from."""
 
+    @property
+    def values(self) -> int:
+        """How many values each person has: as many as the data have for each of them."""
+        return 1
+
     @classmethod
     @abstractmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> "Declared":

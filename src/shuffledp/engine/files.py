@@ -288,7 +288,7 @@ def run_file(
     return FileRun(
         tally=counted.tally,
         estimate=estimate,
-        n=counted.tally.users,
+        n=protocol.count_people(counted.tally.users),
         rows=counted.rows,
         invalid=counted.invalid,
         engine=chosen.name,

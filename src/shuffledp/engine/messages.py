@@ -17,7 +17,7 @@ power failure), but let nobody else read the disk.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain
 from operator import add
@@ -119,7 +119,7 @@ def randomize_file(
     read = None if found is None else found.codes_of(column, coder)
     job = Job(column=column, coder=coder, report=report, read=read)
     labels = declared.names if form is None and isinstance(declared, Categories) else None
-    parts = [_Part(job, protocol.randomizer, lambda payload: payload)]
+    parts = [_Part(job, protocol, lambda payload: payload)]
     return _send(protocol, parts, out, describe(protocol, labels, form), rng, threads)
 
 
@@ -139,7 +139,7 @@ def randomize_bundle(
     analyzer = protocol.analyzer
     assert isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer)
     parts = (
-        _Part(job, part.randomizer, partial(analyzer.tag, number))
+        _Part(job, part, partial(analyzer.tag, number))
         for number, (job, part) in enumerate(zip(jobs, analyzer.parts, strict=True))
     )
     return _send(protocol, parts, out, describe(protocol, None, form), rng, threads)
@@ -147,7 +147,7 @@ def randomize_bundle(
 
 class _Part(NamedTuple):
     job: Job
-    randomizer: Randomizer
+    protocol: ShuffleProtocol
     tag: Callable[[NDArray[Any]], NDArray[Any]]
     """What a message says about the part that it belongs to."""
 
@@ -166,7 +166,7 @@ def _send(
         place = outputs[target]
         stack.enter_context(explain_unwritable(target))
         sent = _spool(parts, protocol, rng, threads, place.parent, stack)
-        protocol.check_users(sent.users)
+        protocol.check_users(sent.users * protocol.values)
         numbers = {"users": sent.users, "messages": sent.spool.messages}
         _write(
             sent.spool.read_shuffled(sent.users), place, kind, {"kind": _KIND, **about, **numbers}
@@ -207,9 +207,9 @@ def _spool(
 ) -> _Sent:
     keep_freed_memory()
     spool: Spool | None = None
-    passes = []
+    passes, people = [], []
     for part in parts:
-        tapes = Tapes.of(part.randomizer, rng)
+        tapes = Tapes.of(part.protocol.randomizer, rng)
         with work_on_chunks(partial(_encode, part, tapes), part.job, threads) as chunks:
             for payload in chain.from_iterable(chunks):
                 if spool is None:
@@ -219,8 +219,9 @@ def _spool(
         tapes.finish(chunks.rows)
         chunks.require_people()
         passes.append(chunks)
+        people.append(part.protocol.count_people(chunks.n))
     assert spool is not None
-    people, rows = [each.n for each in passes], [each.rows for each in passes]
+    rows = [each.rows for each in passes]
     invalid = add_invalid(each.invalid for each in passes)
     if isinstance(protocol.analyzer, OneQuestionAnalyzer):  # everybody is in one part
         return _Sent(spool, sum(people), sum(rows), invalid)
@@ -232,7 +233,9 @@ def _spool(
 
 def _encode(part: _Part, tapes: Tapes, row: int, some: Coded) -> list[NDArray[Any]]:
     """The messages of a chunk of one part."""
-    return [part.tag(each) for each in _encode_pieces(part.randomizer, some, tapes.at(row))]
+    return [
+        part.tag(each) for each in _encode_pieces(part.protocol.randomizer, some, tapes.at(row))
+    ]
 
 
 def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
@@ -326,14 +329,19 @@ def _tally_pieces(
     several = analyzer if isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer) else None
     # Of one random question, the messages say how many people have answered it.
     known = None if isinstance(analyzer, OneQuestionAnalyzer) else users
-    parts = [_Tallying(part, known) for part in (several.parts if several else (protocol,))]
+    parts = [
+        _Tallying(part, None if known is None else known * part.values)
+        for part in (several.parts if several else (protocol,))
+    ]
     seen = 0
     for piece in pieces:
         seen += len(piece)
         for part, payload in zip(parts, several.sort(piece) if several else (piece,), strict=True):
             part.add(payload)
     tallies = [part.finish() for part in parts]
-    return (several.join(tallies) if several else tallies[0]), seen
+    if several:
+        return several.join(tallies), seen
+    return replace(tallies[0], users=protocol.count_people(tallies[0].users)), seen
 
 
 class _Tallying:
@@ -344,7 +352,7 @@ class _Tallying:
     """
 
     def __init__(self, protocol: ShuffleProtocol, users: int | None) -> None:
-        cost = protocol.cost
+        cost = protocol.randomizer.cost  # of one value
         self._each = cost.messages_max if cost.messages_mean == cost.messages_max else 0
         self._analyzer, self._users, self._seen = protocol.analyzer, users, 0
         self._rest: NDArray[Any] | None = None

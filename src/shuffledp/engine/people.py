@@ -65,6 +65,7 @@ _OF_NUMBERS = (Reduce.MEAN, Reduce.SUM, Reduce.MIN, Reduce.MAX, Reduce.ROWS, *_C
 _ADDED = (Reduce.SUM, Reduce.MEAN, *_OF_NUMBERS[2:])
 _OF_INTEGERS = (*_CHOICES, Reduce.SUM, Reduce.MIN, Reduce.MAX, Reduce.ROWS)
 """What the rows of a person may become; the first is the default."""
+_MOST = 10_000  # values of a person
 _EXACT = 2.0**53  # below it, floats are exact where they are whole
 _LOOKS = re.compile(
     r"(^|_)(id|uid|uuid|guid|ssn|email|e_mail|user|username|person|people|patient|customer|client|member|subscriber|"
@@ -132,6 +133,8 @@ class People:
     max_rows: int | None = None
     """The most rows of a person that count; of more, so many at random."""
     missing: MissingPerson = MissingPerson.ERROR
+    max_categories: int | None = None
+    """The most categories in which a person counts, once in each; of more, so many at random."""
 
     def __post_init__(self) -> None:
         if not self.person or not all(self.person):
@@ -143,6 +146,10 @@ class People:
             raise ParameterError(
                 "reduce", _spell(self.reduce, self.order), f"must be clear: {kinds}"
             )
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Check how many rows, or categories, of a person count."""
         if self.of is Of.ROWS and self.max_rows is None:
             raise UnsupportedError(
                 "of='rows' needs max_rows: how many rows of a person count at most, from public knowledge"
@@ -155,6 +162,12 @@ class People:
             if self.of is not Of.ROWS:
                 raise UnsupportedError("max_rows is for answers about rows: of='rows'")
             whole("max_rows", self.max_rows, at_least=1)
+        if self.max_categories is not None:
+            if self.of is Of.ROWS or self.reduce is not None:
+                raise UnsupportedError(
+                    "max_categories says already what becomes of a person's rows: leave out reduce, and of='rows'"
+                )
+            whole("max_categories", self.max_categories, at_least=1, at_most=_MOST)
 
     @classmethod
     def read(
@@ -164,6 +177,7 @@ class People:
         reduce: str | None = None,
         of: str | None = None,
         max_rows: int | None = None,
+        max_categories: int | None = None,
         missing_person: str | None = None,
     ) -> "People | None":
         """Read what a question, a survey or a command says; None if no person is named.
@@ -175,6 +189,7 @@ class People:
         shuffledp.core.errors.UnsupportedError: reduce needs person: the column that says whom a row is about
         """
         given = {"reduce": reduce, "of": of, "max_rows": max_rows, "missing_person": missing_person}
+        given["max_categories"] = max_categories
         said = [name for name, value in given.items() if value is not None]
         if isinstance(person, People):
             if said:
@@ -193,6 +208,7 @@ class People:
             order=order.strip() or None,
             of=Of.PEOPLE if of is None else _find(Of, "of", of),
             max_rows=max_rows,
+            max_categories=max_categories,
             missing=MissingPerson.ERROR
             if missing_person is None
             else _find(MissingPerson, "missing_person", missing_person),
@@ -239,6 +255,11 @@ class People:
             return (
                 f"A person is a value of {named}. The answer is about rows, at most {self.max_rows:,} of a person; of "
                 f"more, {self.max_rows:,} at random.{extra}"
+            )
+        if self.max_categories is not None:
+            return (
+                f"A person is a value of {named}, and counts once in each of their categories, at most "
+                f"{self.max_categories:,}; of more, in {self.max_categories:,} at random.{extra}"
             )
         return f"A person is a value of {named}, and counts once, with {_WORDS[how].format(self.order)}.{extra}"
 

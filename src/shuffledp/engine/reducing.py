@@ -175,6 +175,8 @@ class Reduction:
     by: str | None = None
     """The column of groups, if there is one."""
     groups: Domain | None = None
+    listed: bool = False
+    """Whether every row that counts is a value by itself, and every category of a person: for histograms."""
 
     @property
     def people(self) -> People | None:
@@ -213,7 +215,7 @@ class Reduction:
     @property
     def _by_row(self) -> bool:
         """Whether the ends of the range are those of the value in a row."""
-        return self.people is None or self.people.of is Of.ROWS
+        return self.people is None or self.people.of is Of.ROWS or self.listed
 
     @property
     def unit(self) -> float:
@@ -367,8 +369,10 @@ class Reduction:
         """The query that makes one row of each person's: person, value, group, and how many rows count."""
         keys = ", ".join(f"p{place}" for place in range(self.width))
         group = ", g" if self.groups is not None else ""
+        if self.listed:
+            return self._write_values(dialect, rows, keys)
         if self.of_rows is not None:
-            return self._write_cut(dialect, rows, keys, group)
+            return self._write_cut(dialect, rows, keys)
         if self.how in (Reduce.FIRST, Reduce.LAST):
             names = ("o0", "o1", "o2", "v", *(("g",) if group else ()))
             best = "min" if self.how is Reduce.FIRST else "max"
@@ -417,6 +421,7 @@ class Reduction:
             f"(partition by {keys} order by v{group}, ok rows between unbounded preceding and current row) as upto, "
             f"sum(case when ok then m else 0 end) over (partition by {keys}) as total, "
             f"sum(m) over (partition by {keys}) as rows_read, "
+            f"sum(case when ok then 1 else 0 end) over (partition by {keys}) as different, "
             f"row_number() over (partition by {keys} order by v{group}, ok) as place from content)"
         )
 
@@ -441,9 +446,8 @@ class Reduction:
             f"cast(m as bigint) as m from chosen join added using ({keys}) order by {keys}"
         )
 
-    def _write_cut(self, dialect: Dialect, rows: str, keys: str, group: str) -> str:
-        """What at most so many rows of a person add up to; of more, so many at random."""
-        most = self.of_rows
+    def _draw_rows(self, dialect: Dialect, rows: str, keys: str, most: int) -> str:
+        """The beginning of a query: the different rows of each person, and of too many rows which ones count."""
         exploded = (
             f"exploded as (select {keys}, v, {dialect.ranks('upto - m', 'upto')} as place_of_row from "
             f"(select {keys}, v, cast(upto as bigint) as upto, cast(m as bigint) as m from ranked "
@@ -456,6 +460,12 @@ class Reduction:
             f"drawn as (select {keys}, v, row_number() over (partition by {keys} order by coin, place_of_row) as turn "
             "from tossed)"
         )
+        return f"with {self._rank(dialect, rows, keys, '')}, {exploded}, {tossed}, {drawn}"
+
+    def _write_cut(self, dialect: Dialect, rows: str, keys: str) -> str:
+        """What at most so many rows of a person add up to; of more, so many at random."""
+        most = self.of_rows
+        assert most is not None
         kept = (
             f"kept as (select {keys}, v, m, 0 as left_out from ranked where ok and total <= {most} union all "
             f"select {keys}, v, 1, 0 from drawn where turn <= {most} union all "
@@ -465,9 +475,38 @@ class Reduction:
         kind = "double" if self.kind == "point" else "bigint"
         added = f"cast(sum(cast(v as {dialect.huge}) * m) as {kind})"
         return (
-            f"with {self._rank(dialect, rows, keys, group)}, {exploded}, {tossed}, {drawn}, {kept} select {keys}, {added} as v, "
+            f"{self._draw_rows(dialect, rows, keys, most)}, {kept} select {keys}, {added} as v, "
             f"cast(sum(m) as bigint) as c, cast(sum(m + left_out) as bigint) as m from kept group by {keys} "
             f"order by {keys}"
+        )
+
+    def _write_values(self, dialect: Dialect, rows: str, keys: str) -> str:
+        """The values that count, c times each; and for each person (w = 1) how many they are."""
+        assert self.people is not None
+        most, size = self.of_rows, "total"
+        if most is not None:
+            begun = self._draw_rows(dialect, rows, keys, most)
+            kept = (
+                f"select {keys}, v, m as c from ranked where ok and total <= {most} union all "
+                f"select {keys}, v, 1 from drawn where turn <= {most}"
+            )
+        else:
+            most, size = self.people.max_categories, "different"
+            tossed = (
+                f"tossed as (select {keys}, v, place, {self._toss(dialect, 'place')} as coin "
+                "from ranked where ok)"
+            )
+            drawn = (
+                f"drawn as (select {keys}, v, row_number() over (partition by {keys} order by coin, place) as turn "
+                "from tossed)"
+            )
+            begun = f"with {self._rank(dialect, rows, keys, '')}, {tossed}, {drawn}"
+            kept = f"select {keys}, v, 1 as c from drawn where turn <= {most}"
+        return (
+            f"{begun}, kept as ({kept}) select v, cast(c as bigint) as c, cast(0 as bigint) as m, "
+            "cast(0 as bigint) as w from kept union all select null as v, "
+            f"cast(least({size}, {most}) as bigint) as c, cast(rows_read as bigint) as m, cast(1 as bigint) as w "
+            "from ranked where place = 1"
         )
 
     def finish(self, table: Any) -> Reduced:
@@ -477,6 +516,10 @@ class Reduction:
 
         counts, read = (as_numpy(table.column(name).combine_chunks()) for name in ("c", "m"))
         values = table.column("v").combine_chunks()
+        if self.listed:
+            return self._list_values(
+                values, counts, read, as_numpy(table.column("w").combine_chunks())
+            )
         groups = None
         if self.groups is not None and self.by is not None:
             codes = table.column("g").combine_chunks()
@@ -494,6 +537,17 @@ class Reduction:
         raw = self.column
         column = replace(raw, array=values, people=None, beside={}, reduced=True)
         return Reduced(column, groups, int(read.sum()), int(counts.sum()), counts)
+
+    def _list_values(self, values: Any, counts: Any, read: Any, persons: Any) -> Reduced:
+        """The values that count, in no order, and how many of them each person has."""
+        import pyarrow as pa
+
+        person = persons == 1
+        kept = np.flatnonzero(~person)
+        named = _name_codes(self.domain, values.take(pa.array(np.repeat(kept, counts[kept]))))
+        column = replace(self.column, array=named, people=None, beside={}, reduced=True)
+        own = counts[person]
+        return Reduced(column, None, int(read.sum()), int(own.sum()), own)
 
 
 def _name_codes(domain: Domain, codes: Any) -> Any:

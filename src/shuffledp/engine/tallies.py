@@ -34,6 +34,7 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.shuffler import forget
 from shuffledp.core.task import Task
+from shuffledp.core.validate import whole
 from shuffledp.core.version import __version__
 from shuffledp.engine.output import write_text
 from shuffledp.numerics.entropy import SecureWords
@@ -41,7 +42,7 @@ from shuffledp.protocols import make
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.tasks import task_named
-from shuffledp.tasks.groups import GROUPED, Grouped
+from shuffledp.tasks.groups import GROUPED, Grouped, leave_out
 
 __all__ = [
     "Collected",
@@ -77,10 +78,18 @@ class Reading:
     notes: tuple[str, ...] = ()
     at: tuple[float, ...] = ()
     """Which quantiles of the groups."""
+    hidden: int = 0
+    """How many of the last groups, or bins, are not shown: those of people, or places, without a value."""
 
     @classmethod
     def of(
-        cls, name: str, kind: str, task: Task, protocol: ShuffleProtocol, by: str | None = None
+        cls,
+        name: str,
+        kind: str,
+        task: Task,
+        protocol: ShuffleProtocol,
+        by: str | None = None,
+        hidden: int = 0,
     ) -> "Reading":
         """How the answer of a protocol for this task is read."""
         bins: Domain | None = None
@@ -91,7 +100,7 @@ class Reading:
             bins = task.domain
         assert groups is None or isinstance(groups, Categories)
         more: dict[str, Any] = {"by": by, "bins": bins, "groups": groups, "at": at}
-        return cls(name=name, task=kind, notes=task.remarks(), **more)
+        return cls(name=name, task=kind, notes=task.remarks(), hidden=hidden, **more)
 
     @property
     def _grouped(self) -> Grouped | None:
@@ -101,9 +110,14 @@ class Reading:
 
     def read(self, estimate: Estimate) -> Estimate:
         """The answer to the question."""
+        found, parts = estimate, self.groups or self.bins
         if self._grouped is not None:
-            return self._grouped.convert(estimate)
-        return estimate if self.bins is None else estimate.label(self.bins)
+            found = self._grouped.convert(estimate)
+        elif self.bins is not None:
+            found = estimate.label(self.bins)
+        if not self.hidden or parts is None:
+            return found
+        return leave_out(found, parts.size, self.hidden)
 
     def check(self, protocol: ShuffleProtocol) -> None:
         """Refuse a reading of another protocol."""
@@ -122,6 +136,7 @@ class Reading:
             "groups": None if self.groups is None else list(self.groups.labels),
             "notes": list(self.notes),
             **({"at": list(self.at)} if self.at else {}),
+            **({"hidden": self.hidden} if self.hidden else {}),
         }
 
     @classmethod
@@ -143,6 +158,7 @@ class Reading:
             groups=None if groups is None else _read_names(len(groups), groups),
             notes=tuple(map(str, content["notes"])),
             at=tuple(map(float, content.get("at", ()))),
+            hidden=whole("hidden", content.get("hidden", 0), at_least=0),
         )
 
 
@@ -285,7 +301,8 @@ class Collected:
     @property
     def estimate(self) -> Estimate:
         """The answer, with the declared names; of a survey, all answers in one row."""
-        estimate = self.protocol.analyzer.estimate(self.tally)
+        inputs = replace(self.tally, users=self.tally.users * self.protocol.values)
+        estimate = self.protocol.analyzer.estimate(inputs)
         if self.form is not None and self.form.title is None:
             return self.form.readings[0].read(estimate)
         if self.labels is None:

@@ -263,7 +263,7 @@ def _shrink(task: Task) -> Task:
     """The same question with no more bins than the planner computes errors for."""
     if not task.bins or task.domain.size <= MOST_VALUES:
         return task
-    return type(task)(domain=Categories(k=MOST_VALUES))
+    return replace(task, domain=Categories(k=MOST_VALUES))  # type: ignore[type-var]
 
 
 def _find_named(name: str, model: Model, task: Task) -> Candidate:

@@ -5,7 +5,7 @@ arguments (k, lower, upper, ...) that are among its options. So a protocol that 
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,7 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import Crowd, Hints, Look, Maker, Promise
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
-from shuffledp.tasks import task_named
+from shuffledp.tasks import Histogram, task_named
 
 __all__ = [
     "MOST_VALUES",
@@ -253,8 +253,8 @@ class Problem:
 
     @property
     def raw_bits(self) -> int:
-        """Bits of a value in the clear."""
-        return (self.domain.size - 1).bit_length()
+        """Bits of a person's values in the clear."""
+        return self.task.values * (self.domain.size - 1).bit_length()
 
     @property
     def rounding(self) -> float:
@@ -302,7 +302,25 @@ class Candidate:
             raise UnsupportedError(
                 f"it needs {', '.join(missing)}, which a {task.name} does not have"
             )
+        if task.values > 1:
+            return self._make_several(asked, own)
         return self.maker.build(asked.crowd, asked.promise, **own)
+
+    def _make_several(self, asked: Problem, own: Mapping[str, Any]) -> Any:
+        """The same for people who have several values each."""
+        task = asked.task
+        assert isinstance(task, Histogram)
+        if self.model is Model.CENTRAL:
+            if not self.takes("sensitivity"):
+                raise UnsupportedError("it is for people who have one value each")
+            return self.maker.build(asked.crowd, asked.promise, **own)
+        given = {"values": task.values, "inner": self.name, "options": own}
+        several = protocols.spec("several_values")
+        assert several.make is not None
+        assert several.make_local is not None
+        if self.model is Model.LOCAL:
+            return several.make_local.build(asked.crowd, asked.promise, **given)
+        return several.make.build(asked.crowd, asked.promise, apart=task.apart, **given)
 
     @property
     def newcomer(self) -> bool:

@@ -415,7 +415,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Problem) -> Measured:
     check_sight(made, n)
     answered = task_named(made.task)
     size = made.randomizer.domain.size if answered.listed else 2
-    worst = worst_case(made, n=n, size=size, bins=answered.bins)
+    worst = worst_case(made, n=n * made.values, size=size, bins=answered.bins)
     rmse = math.hypot(answered.scale(n) * math.sqrt(worst.mse), asked.rounding)
     return Measured(made=made, answers=made.task, rmse=rmse, inputs=worst.inputs, cost=cost)
 

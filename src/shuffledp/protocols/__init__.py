@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         rounded_sum,
         rr,
         server_noise,
+        several_values,
         sparse_histogram,
         split_and_mix,
         subset_selection,
@@ -98,6 +99,7 @@ __all__ = [
     "rounded_sum",
     "rr",
     "server_noise",
+    "several_values",
     "sparse_histogram",
     "spec",
     "split_and_mix",
@@ -149,7 +151,7 @@ REGISTRY: dict[str, str] = {
 
 The planner looks from the top. Protocols that say `LATE` in their SPEC come last; a newcomer stands above them."""
 
-_OF_OTHERS = ("bundle", "one_question")
+_OF_OTHERS = ("bundle", "one_question", "several_values")
 _DEVICES = ("gaussian", "levels")  # that no planner chooses
 _SERVED = ("server_noise",)  # whose noise comes from servers: `live` makes it
 _TWO_IN_A_FILE = {

@@ -75,9 +75,12 @@ class BundleDevice:
     """
 
     devices: tuple[Device, ...]
+    values: tuple[int, ...] = ()
+    """How many values a person has in each part, if not one: each of them is an input of that device."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "devices", tuple(self.devices))
+        object.__setattr__(self, "values", self.values or (1,) * len(self.devices))
         if not self.devices:
             raise ParameterError("parts", self.devices, "must be at least one")
 
@@ -91,7 +94,8 @@ class BundleDevice:
         each = [device.epsilon0 for device in self.devices]
         if not all(map(math.isfinite, each)):
             return math.inf
-        return float_above(sum(map(Fraction, each), Fraction(0)))
+        times = zip(self.values, map(Fraction, each), strict=True)
+        return float_above(sum((values * own for values, own in times), Fraction(0)))
 
     @property
     def word_bits(self) -> int:
@@ -100,12 +104,21 @@ class BundleDevice:
 
     @property
     def words_per_input(self) -> int:
-        return sum(device.words_per_input for device in self.devices)
+        widths = [device.words_per_input for device in self.devices]
+        if max(self.values) == 1:
+            return sum(widths)
+        # Each value has blocks of the cipher of its own, of two words.
+        return sum(v * 2 * -(-w // 2) for v, w in zip(self.values, widths, strict=True))
 
     @property
     def cost(self) -> Cost:
         """The messages of all parts; each has the number of its part in front."""
-        costs: list[Cost] = [device.cost for device in self.devices]
+        costs: list[Cost] = [
+            device.cost
+            if values == 1
+            else Cost.add([device.cost] * values, device.cost.bits_per_message)
+            for device, values in zip(self.devices, self.values, strict=True)
+        ]
         tag = (len(costs) - 1).bit_length()
         mean = math.fsum(cost.messages_mean for cost in costs)
         bits = math.fsum(cost.messages_mean * (cost.bits_per_message + tag) for cost in costs)
@@ -116,6 +129,8 @@ class BundleDevice:
 
     def encode_columns(self, columns: Columns, words: Words) -> Messages:
         """Return what people with these answers send: a row (part, message, 0 ...) for each message."""
+        if max(self.values) > 1:
+            raise UnsupportedError("people with several values to a part send them part by part")
         sent = [
             device.encode(codes, self.own_words(device, words, start))
             for device, codes, start in zip(self.devices, columns, self._starts(), strict=True)
@@ -269,15 +284,18 @@ class BundleAnalyzer:
     def tally(self, shuffled: Shuffled) -> Tally:
         return self.join(
             [
-                part.analyzer.tally(Shuffled(payload=payload, users=shuffled.users))
+                part.analyzer.tally(Shuffled(payload=payload, users=shuffled.users * part.values))
                 for part, payload in zip(self.parts, self.sort(shuffled.payload), strict=True)
             ]
         )
 
     def join(self, tallies: Sequence[Tally]) -> Tally:
         """Return the tally of all parts, each of the same people."""
-        users = {tally.users for tally in tallies}
-        if len(users) != 1 or len(tallies) != len(self.parts):
+        if len(tallies) != len(self.parts):
+            raise DataError("every part must be of the same people")
+        both = zip(self.parts, tallies, strict=True)
+        users = {part.count_people(tally.users) for part, tally in both}
+        if len(users) != 1:
             raise DataError("every part must be of the same people")
         counts = np.concatenate([tally.counts.ravel() for tally in tallies])
         return Tally(counts=counts, users=users.pop())
@@ -289,8 +307,8 @@ class BundleAnalyzer:
             raise DataError(f"a tally of {self.size} counts was expected, not {len(tally.counts)}")
         pieces = np.split(tally.counts, list(accumulate(sizes[:-1])))
         return tuple(
-            Tally(counts=piece.reshape(shape), users=tally.users)
-            for piece, shape in zip(pieces, self.shapes, strict=True)
+            Tally(counts=piece.reshape(shape), users=tally.users * part.values)
+            for part, piece, shape in zip(self.parts, pieces, self.shapes, strict=True)
         )
 
     def estimates(self, tally: Tally) -> tuple[Estimate, ...]:
@@ -415,7 +433,7 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
         delta = shorten(promise.delta)
         made = _calibrate_once(crowd, replace(promise, delta=delta), json.dumps(parts))
     protocols = tuple(protocol for _, protocol in made)
-    device = BundleDevice(devices=tuple(part.randomizer for part in protocols))
+    device = _join_devices(protocols)
     analyzer = BundleAnalyzer(names=names, parts=protocols)
     return Parts(
         device,
@@ -444,13 +462,20 @@ def make_local(*, epsilon: float, parts: Sequence[Mapping[str, Any]]) -> Parts:
     True
     """
     names, made = make_local_parts(parts)
-    device = BundleDevice(devices=tuple(part.randomizer for part in made))
+    device = _join_devices(made)
     if device.epsilon0 > epsilon:
         raise UnsupportedError(
             f"epsilon={epsilon!r} is less than {device.epsilon0!r}, what the parts add up to"
         )
     analyzer = BundleAnalyzer(names=names, parts=made)
     return Parts(device, analyzer, offset=analyzer.offset)
+
+
+def _join_devices(parts: Sequence[ShuffleProtocol]) -> BundleDevice:
+    return BundleDevice(
+        devices=tuple(part.randomizer for part in parts),
+        values=tuple(part.values for part in parts),
+    )
 
 
 def make_local_parts(

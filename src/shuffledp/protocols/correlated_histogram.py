@@ -141,6 +141,10 @@ class CorrelatedHistogram:
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
         return open_curve(self, honest, CorrelatedPair)
 
+    def moved(self, honest: int, place: int) -> tuple[Profile, float] | None:
+        """Return the curve of a message that moves after `place` others: ideal noise of bins is independent."""
+        return self.open_curve(honest)
+
     def encode(self, inputs: Codes, words: Words) -> Messages:
         noise_user, noise_cell = self.noise.draw(words[:, : self.noise.words])
         flood_user, flood_bin = self.flood.draw(words[:, self.noise.words :])
@@ -269,6 +273,7 @@ def make(
         analyzer,
         deal=device.deal,
         curve=device.open_curve,
+        moved=device.moved,
         influence=analyzer.influence,
         foresee=analyzer.foresee,
     )

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shuffledp.accounting.moved_message import TwoBins, dummies, dummies_level
+from shuffledp.accounting.moved_message import TwoBins, dummies, dummies_after, dummies_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
@@ -116,6 +116,10 @@ class DummiesHistogram:
     def open_curve(self, honest: int) -> tuple[Profile, float]:
         return self._curve(honest), 0.0
 
+    def moved(self, honest: int, place: int) -> tuple[Profile, float]:
+        """Return the curve of a message that moves after `place` others, between bins that theirs are not in."""
+        return dummies_after(n=honest, rho=self.rho, pair=2 * self.hit, place=place)
+
     def _curve(self, honest: int) -> TwoBins:
         return dummies(n=honest, rho=self.rho, pair=2 * self.hit)
 
@@ -198,6 +202,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
         analyzer,
         deal=device.deal,
         curve=device.open_curve,
+        moved=device.moved,
         influence=analyzer.influence,
         offset=analyzer.offset,
     )

@@ -79,6 +79,7 @@ def ask(
     reduce: str | None = None,
     of: str | None = None,
     max_rows: int | None = None,
+    max_categories: int | None = None,
     missing_person: str | None = None,
     ledger: "Ledger | str | Path | None" = None,
     budget: "Budget | None" = None,
@@ -128,6 +129,7 @@ def ask(
     reduce: str | None = None,
     of: str | None = None,
     max_rows: int | None = None,
+    max_categories: int | None = None,
     missing_person: str | None = None,
     ledger: "Ledger | str | Path | None" = None,
     budget: "Budget | None" = None,
@@ -172,6 +174,8 @@ def ask(
             a histogram and words, and the mean for the others.
         of: "rows", if the answer is about rows and not about people: a count or a sum of them.
         max_rows: How many rows of a person count at most, of rows; of more, so many at random.
+        max_categories: In how many different categories of a histogram a person counts at most, once in each; of more,
+            in so many at random.
         missing_person: What to do with a row that names nobody: "error", "drop", or "own", to take it to be a person.
 
     How privately:
@@ -256,7 +260,11 @@ def ask(
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
         own |= {"missing": missing, "population": population or None}
         own |= {"person": person, "reduce": reduce, "of": of, "max_rows": max_rows}
-        own |= {"missing_person": missing_person, "bounds_share": bounds_share}
+        own |= {
+            "max_categories": max_categories,
+            "missing_person": missing_person,
+        }
+        own |= {"bounds_share": bounds_share}
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey says it itself")
@@ -274,7 +282,12 @@ def ask(
         population=population,
         auto=auto,
         people=People.read(
-            person, reduce=reduce, of=of, max_rows=max_rows, missing_person=missing_person
+            person,
+            reduce=reduce,
+            of=of,
+            max_rows=max_rows,
+            max_categories=max_categories,
+            missing_person=missing_person,
         ),
     )
     survey = Survey.of(

@@ -54,6 +54,7 @@ class _Fields:
     reduce: str | None = None
     of: str | None = None
     max_rows: int | None = None
+    max_categories: int | None = None
     text: str | None = None
     asked: dict[str, Any] | None = None
 
@@ -143,6 +144,7 @@ def _read_question(source: Source, name: str, given: Any, top: _Top) -> Question
                 reduce=asked.reduce,
                 of=asked.of,
                 max_rows=asked.max_rows,
+                max_categories=asked.max_categories,
                 missing_person=top.missing_person,
             ),
         )

@@ -111,6 +111,8 @@ def _ask_one(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
     fitted = [_fit(task, survey.epsilon, asked) for task in tasks]
     made = []
     for question, task in zip(survey.questions, fitted, strict=True):
+        if task.values > 1:
+            raise UnsupportedError(f"{question.name!r} has several values of a person")
         if isinstance(task, Grouped) and task.sums_up:
             raise UnsupportedError(f"{question.name!r} is a {task.inner} by group")
         part = choose_part(survey, question, task, n=asked, epsilon=survey.epsilon)

@@ -111,7 +111,7 @@ def find_error(protocol: ShuffleProtocol, n: int) -> float:
     6.9
     """
     bins, size = task_named(protocol.task).bins, protocol.randomizer.domain.size
-    return math.sqrt(worst_case(protocol, n=n, size=size, bins=bins).mse)
+    return math.sqrt(worst_case(protocol, n=n * protocol.values, size=size, bins=bins).mse)
 
 
 def name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:

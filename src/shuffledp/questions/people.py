@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
@@ -126,18 +128,36 @@ def _choose(question: Question, task: Task) -> Reduce:
     people = question.people
     if people is None:
         return Reduce.ONE
+    if _has_values(question, task):
+        return Reduce.ONE
+    if people.max_categories is not None:
+        raise UnsupportedError(
+            f"max_categories is for a histogram, not by group: {say_of(task.name, 'has')} one value of each person"
+        )
     if people.of is Of.ROWS:
         if not (task.yes_or_no or (task.adds and not task.average)) or question.by is not None:
             raise UnsupportedError(
-                f"of='rows' is for counts and sums, not by group: {say_of(task.name)} is about people (reduce)"
+                f"of='rows' is for counts, sums and histograms, not by group: {say_of(task.name)} is about people (reduce)"
             )
         return Reduce.SUM
     return people.choose(task)
 
 
+def _has_values(question: Question, task: Task) -> bool:
+    """Whether a person has several values: every row, or every category, is one."""
+    people = question.people
+    if people is None or question.by is not None or not isinstance(task, Histogram):
+        return False
+    if not isinstance(task.domain, Categories | Integers):  # numbers of one bin may be different
+        return False
+    return people.of is Of.ROWS or people.max_categories is not None
+
+
 def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
     """The question about people, if some of them may count as nothing."""
     people = question.people
+    if people is not None and _has_values(question, task):
+        return _make_places(task, people)
     if people is not None and people.of is Of.ROWS:
         return _spread_rows(task, people)
     if (
@@ -178,6 +198,21 @@ def _spread_rows(task: Task, people: People) -> Task:
     return replace(task, domain=_with_zero(grid))  # type: ignore[type-var]
 
 
+def _make_places(task: Task, people: People) -> Histogram:
+    """A histogram of all places of everybody: K rows, or K different categories; empty ones are bins of their own.
+
+    Categories of a person are different, so their empty places are different, too: one bin each. Rows may be alike.
+    """
+    apart = people.max_categories is not None
+    places = people.max_categories if people.max_categories is not None else people.max_rows
+    assert places is not None
+    labels = task.domain.labels
+    none = _call_none(labels)
+    nones = [f"{none} {place}" for place in range(1, places + 1)] if apart else [none]
+    domain = Categories(k=len(labels) + len(nones), names=(*labels, *nones))
+    return Histogram(domain=domain, values=places, apart=apart)
+
+
 def _with_zero(domain: Domain) -> Domain:
     """The same range with 0 in it."""
     if isinstance(domain, Integers):
@@ -193,7 +228,7 @@ def _with_none(domain: Domain) -> Categories:
 
 def _call_none(names: tuple[str, ...]) -> str:
     name = NONE
-    while name in names:
+    while any(each.startswith(name) for each in names):
         name = f"({name})"
     return name
 
@@ -224,9 +259,13 @@ def _reduce(
         key=key,
         by=question.by,
         groups=groups,
+        listed=_has_values(question, task),
     )
     reduced = engine.reduce(reduction)
     nothing = policy.drops or (raw.where is not None and raw.where.private)
+    if reduction.listed:
+        assert reduction.people is not None
+        return _fill_places(question, declared, _make_places(task, reduction.people), reduced)
     if reduction.of_rows is None and reduction.kind not in ("codes", "text"):
         task = question.kind.declare(question.options, reduced.column).task  # means have fractions
     elif task.yes_or_no:  # which value is a yes was asked of the rows
@@ -287,9 +326,38 @@ def _fill(
     )
 
 
+def _fill_places(question: Question, declared: Declared, task: Histogram, reduced: Reduced) -> _One:
+    """Put something in every empty place: a bin of that place, or the one for all."""
+    import pyarrow as pa
+
+    array = _spell_codes(reduced.column.array, declared.task.domain)
+    names = task.domain.labels
+    nones = names[declared.task.domain.size :]
+    ends = range(1, task.values + 1) if task.apart else [task.values]
+    if task.apart:
+        empty = [int((reduced.counts < end).sum()) for end in ends]
+    else:
+        empty = [int((task.values - reduced.counts).sum())]
+    spare = pa.array(np.repeat(np.arange(len(nones)), empty))
+    array = pa.chunked_array([array, pa.array(nones, pa.string()).take(spare)]).combine_chunks()
+    policy = Coder.for_part(task.domain, OnInvalid(missing=())).on_invalid
+    asked = replace(
+        question,
+        declared=replace(declared, task=task),
+        hidden=len(nones),
+        on_invalid=policy,
+    )
+    return _One(
+        question=asked,
+        column=replace(reduced.column, array=array),
+        groups=None,
+        how=Reduce.ONE,
+        said=reduced.tell(),
+    )
+
+
 def _spell_codes(array: Any, domain: Domain) -> Any:
     """Numbers as the names of their categories, at the ends of the range if they are beyond."""
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 

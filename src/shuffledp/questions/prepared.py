@@ -102,8 +102,9 @@ class Part:
         from shuffledp.engine.tallies import Reading
 
         question = self.question
+        hidden = question.hidden
         if isinstance(self.protocol, ShuffleProtocol):
-            return Reading.of(name, question.task, self.task, self.protocol, question.by)
+            return Reading.of(name, question.task, self.task, self.protocol, question.by, hidden)
         return Reading(name=name, task=question.task, by=question.by, notes=_remark_on(self.task))
 
     def convert(self, estimate: Estimate) -> Estimate:
@@ -112,6 +113,8 @@ class Part:
         if isinstance(task, Grouped):
             found, hidden = task.convert(estimate), self.question.hidden
             found = leave_out(found, task.domain.parts[1].size, hidden) if hidden else found
+        elif self.question.hidden:
+            found = leave_out(found, task.domain.size, self.question.hidden)
         return date_labels(found, task, self.column.moments)
 
     @property
@@ -296,12 +299,14 @@ class Prepared:
             from shuffledp.engine.central import release_column
 
             found = release_column(part.protocol, asked, column, **common)
+        curated = not isinstance(part.protocol, ShuffleProtocol)
+        people = found.n // asked.values if curated else found.n  # a curator counts values
         if not self.survey.alone:
-            self._check_people(found.n)
+            self._check_people(people)
         source = found if pairs is None else pairs
         return _Ran(
             estimate=part.convert(found.estimate),
-            n=found.n,
+            n=people,
             rows=source.rows,
             invalid=source.invalid,
             dealt=dealt,
@@ -514,7 +519,7 @@ def _prepare_one(
         plain = use_grid(task) if survey.model is Model.LOCAL else task
         with stage(GROUPING):
             counted = headcount(column, plain.domain, policy, engine=engine, report=report)
-        planned = counted.n if n is None else n
+        planned = counted.n // plain.values if n is None else n
         (fitted,) = survey.fit(declared, columns, planned)
     else:
         grouping = columns[question.by]
@@ -555,7 +560,7 @@ def _prepare_one(
         ),
         protocol=made,
         engine=engine,
-        people=counted.n,
+        people=counted.n // asked.values,
         rng=rng,
         notes=(
             *declared[question.name].notes,
@@ -591,10 +596,13 @@ def _choose_protocol(
 
 def _seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
     """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
+    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
+    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
+    if "seed" in inner:  # of values of which a person has several
+        again = {**made.parameters, "options": {**inner, "seed": chosen}}
+        return protocols.make(made.name, **again)
     if "seed" not in made.parameters:
         return made
-    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
-    chosen = int.from_bytes(digest[:6], "big")
     return protocols.make(made.name, **{**made.parameters, "seed": chosen})
 
 
@@ -618,7 +626,8 @@ def _prepare_several(
     if read_early:
         tasks = {name: each.task for name, each in declared.items()}
         reader = Reader.start(survey, tasks, columns, engine)
-    people = column.rows
+    values = declared[first.name].task.values
+    people = None if column.rows is None else column.rows // values
     if people is None and reader is not None:
         with survey.locate(first):
             people = reader.count_people()

@@ -10,7 +10,7 @@ from shuffledp.core.task import Declared, Task, read_moment, say_of
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import Column
-from shuffledp.engine.people import People
+from shuffledp.engine.people import Of, People
 from shuffledp.planner.question import find_planned
 from shuffledp.tasks.totals import read_ends
 
@@ -128,11 +128,15 @@ class Question:
             if self.weight is not None:
                 raise UnsupportedError("error says how sharp the answer is: leave out weight")
         self._check_groups()
-        if self.population and (self.by is not None or not self.kind.counts):
+        if self.population and (self.by is not None or not self.kind.counts or self._of_rows):
             raise UnsupportedError(
-                "population is for the shares of a count, histogram or bins, and not by group: the spread of other "
-                "answers in a population is not known"
+                "population is for the shares of a count, histogram or bins of people, and not by group: the spread of "
+                "other answers in a population is not known"
             )
+
+    @property
+    def _of_rows(self) -> bool:
+        return self.people is not None and self.people.of is Of.ROWS
 
     def _check_auto(self, auto: AutoBounds) -> None:
         """Refuse, before anything is spent, what no bounds would make a question."""

@@ -485,6 +485,8 @@ class PickedError:
 def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
     """The answers by group without the last ones, which are `hidden`; if one number is left, that number alone.
 
+    More than one is hidden where everybody has that many different values: then one bin has everybody once.
+
     >>> from shuffledp.core.estimate import NormalError
     >>> both = Estimate(value=np.array([3.0, 9.0]), error=NormalError(stderr=np.ones(2)), limits=(0.0, 9.0), labels=("a", "b"))
     >>> leave_out(both, 2, 1).value, leave_out(both, 2, 1).stderr
@@ -497,7 +499,8 @@ def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
     if labels is not None and hidden == groups - 1:  # one group is left, and needs no name
         labels = tuple(label.partition(", ")[2] for label in labels)
     value = error._pick(estimate.value)
-    return Estimate(value=value, error=error, limits=estimate.limits, labels=labels)
+    low, high = estimate.limits
+    return Estimate(value=value, error=error, limits=(low, high / hidden), labels=labels)
 
 
 def bound_sums(

@@ -13,7 +13,7 @@ from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task, say_of
-from shuffledp.core.validate import number
+from shuffledp.core.validate import number, whole
 from shuffledp.tasks.totals import LOWER, UPPER, is_whole, mean_square
 
 __all__ = ["BINS", "Binned", "Histogram", "check_bins", "declare_bins"]
@@ -76,8 +76,18 @@ class Histogram(Binned):
     answered_by = ("histogram",)
     answer, total = "a bin", "a bin (root of the mean over bins)"
 
+    values: int = 1
+    """How many values each person has, all of them counted."""
+    apart: bool = False
+    """Whether the values of a person are all different."""
+
+    def __post_init__(self) -> None:
+        whole("values", self.values, at_least=1)
+        if self.apart and self.values > self.domain.size:
+            raise ParameterError("values", self.values, "must be at most the number of bins")
+
     def sensitivity(self, n: int) -> float:
-        return 2  # one person leaves a bin and enters another
+        return 2 * self.values  # each leaves a bin and enters another
 
     def truth(self, values: ArrayLike) -> Floats:
         return np.bincount(self.domain.codes(values), minlength=self.domain.size).astype(np.float64)

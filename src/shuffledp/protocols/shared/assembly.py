@@ -40,7 +40,6 @@ from shuffledp.core.protocol import (
     Calibration,
     Cost,
     Crowd,
-    Device,
     Hints,
     NoiseAccountant,
     Parts,
@@ -115,7 +114,7 @@ class LocalMaker(Generic[P]):
         bound.apply_defaults()
         given = {name: _make_plain(value) for name, value in bound.arguments.items()}
         parts = self._build(**given)  # type: ignore[call-arg]
-        guarantee = _floor(self.about, parts.device)
+        guarantee = _floor(self.about, parts)
         return ShuffleProtocol(
             name=self.about.name,
             parameters=_record(given, parts),
@@ -124,6 +123,7 @@ class LocalMaker(Generic[P]):
             analyzer=parts.analyzer,
             guarantee=guarantee,
             accountant=Unconditional(always=guarantee),
+            values=parts.values,
             local_floor=guarantee,
             offers=parts.offers,
         )
@@ -185,7 +185,8 @@ class ShuffleMaker:
             guarantee=accountant.weaken(reached, crowd.trusted),
             accountant=accountant,
             users=crowd.n,
-            local_floor=_floor(self.about, parts.device) if alone else None,
+            values=parts.values,
+            local_floor=_floor(self.about, parts) if alone else None,
             offers=parts.offers,
         )
 
@@ -302,13 +303,26 @@ def _record(given: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     return {name: each.value if isinstance(each, Enum) else each for name, each in stated.items()}
 
 
-def _floor(about: Spec, device: Device) -> Guarantee:
+def _floor(about: Spec, parts: Parts) -> Guarantee:
     return Guarantee(
-        epsilon=device.epsilon0,
+        epsilon=_add_values(parts),
         delta=0.0,
         model=Model.LOCAL,
         proof=f"the likelihood ratio of the exact law of {about.name}",
     )
+
+
+def _add_values(parts: Parts) -> float:
+    """The local epsilon of all values of a person together."""
+    if parts.values == 1:
+        return parts.device.epsilon0
+    return float_above(parts.values * Fraction(parts.device.epsilon0))
+
+
+def _count_words(parts: Parts) -> int:
+    """How many words a person takes; several values have blocks of the cipher of their own."""
+    width = tape_width(parts.device)
+    return width if parts.values == 1 else 2 * parts.values * -(-width // 2)
 
 
 def _account(
@@ -333,7 +347,7 @@ def _set_aside(
     """Return the parts for what the generator leaves of delta, that promise, and how many words a person takes."""
     if promise.delta == 0:  # a pure promise has nothing to leave
         parts = build(promise)
-        return parts, promise, tape_width(parts.device)
+        return parts, promise, _count_words(parts)
     wanted, words = Fraction(promise.delta), 1  # a device reads at least one
     while True:
         added = bound_generator(crowd.n, words, promise.epsilon)
@@ -348,7 +362,7 @@ def _set_aside(
             )
         rest = replace(promise, delta=float_below(wanted - added))
         parts = build(rest)
-        words = tape_width(parts.device)
+        words = _count_words(parts)
         if bound_generator(crowd.n, words, promise.epsilon) <= wanted - Fraction(rest.delta):
             return parts, rest, words
 

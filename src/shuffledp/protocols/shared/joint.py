@@ -37,6 +37,7 @@ __all__ = [
     "Tried",
     "account",
     "calibrate",
+    "find_excess",
     "guess_parts",
     "has_fixed_delta",
     "search_scale",
@@ -309,16 +310,21 @@ class _Start:
         joint = account([protocol for _, protocol in found], self.promise)
         delta_at = joint.open(self.crowd.trusted)
         reached = math.log(max(delta_at(self.promise.epsilon), 1e-300))
-        return Tried(found, reached, self._find_excess(delta_at))
+        return Tried(found, reached, find_excess(delta_at, self.promise))
 
-    def _find_excess(self, delta_at: Callable[[float], float]) -> float:
-        """By how much ln(mu) of the Gaussian pair with their epsilon, a little below delta, is above the promised one."""
-        low, high = self.promise.epsilon / _WIDE, self.promise.epsilon * _WIDE
-        aim = replace(self.promise, delta=self.promise.delta * math.exp(-_CLOSE / 2))
-        for _ in range(_HALVINGS):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if delta_at(middle) > aim.delta else (low, middle)
-        return math.log(gaussian_scale(replace(aim, epsilon=high)) / gaussian_scale(aim))
+
+def find_excess(delta_at: Callable[[float], float], promise: Promise) -> float:
+    """Return how far ln(mu) of the Gaussian pair with their epsilon, a little below delta, is above the promised one.
+
+    >>> find_excess(lambda epsilon: 1e-6 * 2**(1 - epsilon), Promise(epsilon=1.0, delta=1e-6)) > 0
+    True
+    """
+    low, high = promise.epsilon / _WIDE, promise.epsilon * _WIDE
+    aim = replace(promise, delta=promise.delta * math.exp(-_CLOSE / 2))
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if delta_at(middle) > aim.delta else (low, middle)
+    return math.log(gaussian_scale(replace(aim, epsilon=high)) / gaussian_scale(aim))
 
 
 def has_fixed_delta(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> bool:
