@@ -7,7 +7,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.analyzer import _answer, count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, create, read_survey
 from shuffledp.live.trust import describe_trust
 from shuffledp.live.wire.document import compute_guarantee
@@ -100,7 +100,7 @@ def test_estimates_of_simulated_people_are_near_the_truth(made):
         "home": [float(places["home"].sum())],
     }
     for question, tally in zip(collection.questions, counted.tallies, strict=True):
-        rows = _answer(question, tally)["estimate"]
+        rows = answer_question(question, tally)["estimate"]
         for row, wanted in zip(rows, truth[question.name], strict=True):
             assert abs(row["value"] - wanted) < 6.2 * row["stderr"], (question.name, row, wanted)
 
@@ -222,6 +222,7 @@ def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "survey.toml"
     path.write_text(
         'epsilon = 1.0\ndelta = 1e-6\n[questions.q]\ntask = "quantiles"\ncolumn = "q"\nlower = 0\nupper = 99\n'
+        '[collection]\nnoise = "devices"\n'
     )
     found = read_survey(path)
     design = choose_protocols(

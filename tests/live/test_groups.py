@@ -12,7 +12,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
 from shuffledp.engine.groups import tally_counts
 from shuffledp.live import groups as module
-from shuffledp.live.analyzer import _answer
+from shuffledp.live.analyzer import answer_question
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.groups import estimate_groups
 from shuffledp.live.wire.question import Question
@@ -142,7 +142,7 @@ def test_rows_of_a_result_are_the_groups():
     question = ask(protocols.krr.make_local, epsilon=8.0)
     groups, numbers = np.repeat([0, 1], [300, 500]), np.repeat([2.0, 6.0], [300, 500])
     (tally,) = simulate(question, groups, numbers, runs=1, seed=3)
-    rows = _answer(question, tally)["estimate"]
+    rows = answer_question(question, tally)["estimate"]
     assert [row["label"] for row in rows] == ["car", "bus"]
     assert all(row["low"] <= truth <= row["high"] for row, truth in zip(rows, [2, 6], strict=True))
 

@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
-from shuffledp.live.analyzer import _answer
+from shuffledp.live.analyzer import answer_question
 from shuffledp.live.design import Design, Settings, SurveyFile, foresee_error, parse_survey
 from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import add_noise, describe_dummies
@@ -111,10 +111,7 @@ def test_a_mean_errs_little_more_than_a_curator() -> None:
 
 @pytest.mark.parametrize("more", [TRUSTED, {"noise": "servers"}])
 def test_every_kind_of_question_keeps_the_promise_and_is_read_back(more: dict) -> None:
-    asked = dict(ALL)
-    if more is not TRUSTED:
-        del asked["half"]
-    design = plan(asked, people=2000, **more)
+    design = plan(ALL, people=2000, **more)
     found = compute_guarantee(design.questions, design.pledge)
     assert (found.epsilon, found.delta, found.honest) == (1.0, 1e-8, 1)
     louder = replace(design.pledge, epsilon=0.98)
@@ -190,7 +187,11 @@ def test_settings_that_contradict_each_other_are_refused(
     ("questions", "more", "complaint"),
     [
         ({"w": {"task": "words", "alphabet": "letters", "max_length": 5}}, {}, "nobody can list"),
-        ({"half": ALL["half"]}, {}, "has no floor yet"),
+        (
+            {"half": ALL["half"], "home": ALL["home"]},
+            {"one_question": True},
+            "answered by everybody",
+        ),
         ({"way": {**FIVE["way"], "protocol": "unary"}}, {}, "protocol"),
         (
             {"way": {"task": "histogram", "categories": [str(each) for each in range(9000)]}},
@@ -234,7 +235,70 @@ def test_unless_it_is_said_the_noise_is_that_of_the_smaller_error(
 def test_what_the_servers_cannot_hide_is_left_to_the_devices() -> None:
     words = {"w": {"task": "words", "alphabet": "letters", "max_length": 5}}
     assert plan(words, people=5000).pledge.noise is Noise.DEVICES
-    assert plan({"half": ALL["half"]}, people=5000).pledge.noise is Noise.DEVICES
+    both = {**words, "home": ALL["home"]}
+    assert plan(both, people=5000).pledge.noise is Noise.DEVICES
+
+
+LIVE = {
+    "count": {},
+    "histogram": {"categories": ["a", "b", "c"]},
+    "bins": {"edges": [0, 18, 65, 120]},
+    **dict.fromkeys(
+        ("mean", "sum", "median", "quantiles", "cdf", "variance", "std"),
+        {"lower": 0, "upper": 120},
+    ),
+    "range": {"lower": 0, "upper": 120, "at": [20, 40]},
+}
+
+
+def test_all_that_devices_can_be_asked_is_listed_here() -> None:
+    assert {*LIVE, "words"} == {name for name, task in sdp.tasks.TASKS.items() if task.live}
+
+
+@pytest.mark.parametrize("more", [TRUSTED, {"noise": "servers"}], ids=["no floor", "floor"])
+@pytest.mark.parametrize("task", LIVE)
+def test_every_live_question_has_noise_of_the_servers(task: str, more: dict) -> None:
+    """With and without a floor: it is planned, written, read back, and answered from what both servers add."""
+    design = plan({"q": {"task": task, "column": "q", **LIVE[task]}}, people=300, **more)
+    (question,) = design.questions
+    assert design.served
+    assert (question.epsilon0 <= 3.0) == (more is not TRUSTED)
+    (again,) = read_questions([question.to_dict()], 2)
+    assert again == question
+    assert question.noise is not None
+    deal, size = again.protocol.offers.deal, question.noise.bins
+    assert deal is not None
+    counts = np.full(size, 300 // size)
+    shown = answer_question(again, deal(counts, sdp.SeededWords(3)))
+    for row in shown["estimate"]:
+        assert row["low"] <= row["value"] <= row["high"]
+    assert max(row["stderr"] for row in shown["estimate"]) > 0
+
+
+def test_few_people_have_few_cells_and_points_of_a_range_keep_their_own() -> None:
+    cells = {
+        people: plan(
+            {"q": {"task": "median", "column": "q", **LIVE["median"]}},
+            people=people,
+            noise="servers",
+        )
+        .questions[0]
+        .protocol.randomizer.domain.size
+        for people in (80, 1000, 20_000)
+    }
+    assert cells == {80: 4, 1000: 16, 20_000: 32}
+    exact = plan({"q": {"task": "range", **LIVE["range"]}}, people=1000, **TRUSTED).questions[0]
+    assert exact.protocol.randomizer.domain.size == 121
+
+
+def test_errors_of_shares_and_spreads_are_shares() -> None:
+    """Of a distribution function they are shares already, of a variance parts of the squared range."""
+    for task in ("cdf", "std", "variance"):
+        made = plan({"q": {"task": task, **LIVE[task]}}, people=1000, **TRUSTED)
+        (question,) = made.questions
+        own = math.sqrt(float(np.max(question.protocol.analyzer.variance(np.array([1000])))))
+        unit = {"cdf": 1, "std": 120, "variance": 120**2}[task]
+        assert foresee_error(made, 1000) == pytest.approx(own / unit)
 
 
 def test_answers_are_functions_of_the_noised_tally_alone() -> None:
@@ -250,7 +314,7 @@ def test_answers_are_functions_of_the_noised_tally_alone() -> None:
         tallies.append(sdp.core.analyzer.Tally(counts=shuffled, users=int(shuffled.sum())))
     noisy = add_noise(design.questions, tallies, 500, source)
     for question, tally in zip(design.questions, noisy, strict=True):
-        shown = _answer(question, tally)
+        shown = answer_question(question, tally)
         assert (shown["people"], shown["of"]) == (500, 500)
         assert shown["estimate"]
     assert all(tally.users == 500 for tally in noisy)

@@ -9,7 +9,7 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from shuffledp import protocols
-from shuffledp.live.analyzer import _answer, count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.serve.operator import Planner
 from shuffledp.live.wire.document import Collection, Pledge
@@ -30,7 +30,7 @@ def collect(question, codes, seed=3):
     plains = encode_many(collection, {"age": codes}, sdp.SeededWords(seed))
     counted = count_messages(collection, np.concatenate(plains))
     assert counted.dropped == {}
-    return _answer(question, counted.tallies[0])["estimate"]
+    return answer_question(question, counted.tallies[0])["estimate"]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,11 @@ def test_the_planner_and_the_desk_know_trees(tmp_path):
         "collection": {"people": 5000},
     }
     survey = parse_survey(content, tmp_path / "x.toml")
-    design = choose_protocols(survey.asked, epsilon=1.0, delta=1e-8, settings=Settings(people=5000))
-    assert design.questions[0].protocol.name == "local_tree"
-    assert design.pledge.local_epsilon <= 3.0
+    for noise, name in (("devices", "local_tree"), ("servers", "server_noise")):
+        settings = Settings(people=5000, noise=noise)
+        design = choose_protocols(survey.asked, epsilon=1.0, delta=1e-8, settings=settings)
+        assert design.questions[0].protocol.name == name
+        assert design.pledge.local_epsilon <= 3.0
     (shown,) = Planner().preview(content)["questions"]
     assert shown["lower"] == 0.0
     assert shown["estimate"][0]["low"] <= shown["estimate"][0]["value"]

@@ -11,7 +11,7 @@ import live_support as live
 import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.cli import app
-from shuffledp.live.analyzer import _answer, count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.serve.analyzer import show_page, show_text, write_csv
 from shuffledp.live.serve.operator import Planner
@@ -43,7 +43,7 @@ def collect(question, words, seed=3):
         collection, np.concatenate(encode_many(collection, places, sdp.SeededWords(seed)))
     )
     assert counted.dropped == {}
-    return collection, _answer(question, counted.tallies[0])
+    return collection, answer_question(question, counted.tallies[0])
 
 
 def test_words_are_found_with_their_intervals_and_the_threshold():
@@ -174,7 +174,7 @@ def test_the_planner_the_desk_and_the_rehearsal_know_words(tmp_path):
     )
     made_up = _make_up(collection, 4000)
     plains = encode_many(collection, made_up, sdp.SeededWords(1))
-    answer = _answer(question, count_messages(collection, np.concatenate(plains)).tallies[0])
+    answer = answer_question(question, count_messages(collection, np.concatenate(plains)).tallies[0])
     rows = _compare_answers(question, made_up["pet"], {"questions": {"pet": answer}})
     assert len(rows) >= 2
     assert rows[0]["truth"] == pytest.approx(2000, rel=0.2)

@@ -12,12 +12,22 @@ from shuffledp import SeededWords
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals.counts import SupportLaw
+from shuffledp.numerics.rounding import exp_upper
 from shuffledp.numerics.tree_noise import AddedNoise, IndependentLevels
 from shuffledp.numerics.trees import LevelWeights
 from shuffledp.protocols.krr import KRR
-from shuffledp.protocols.server_noise import SERVERS, AmongMessages, OneBin, make_server_noise
+from shuffledp.protocols.one_question import SAMPLED, Sampled
+from shuffledp.protocols.server_noise import (
+    SERVERS,
+    AmongMessages,
+    CellsTree,
+    OneBin,
+    make_server_noise,
+)
+from shuffledp.protocols.tree import TreeAnalyzer
 from shuffledp.testing.tapes import enumerate_law
 
 NOISE = CutLaplace(rate=1.0, most=2, word_bits=4)
@@ -38,8 +48,9 @@ CASES: list[tuple[str, Domain, float | None, int]] = [
 def build(task: str, domain: Domain, floor: float | None, parts: int) -> AmongMessages:
     response = None if floor is None else KRR(k=domain.size, epsilon0=floor, word_bits=6)
     device = OneBin(domain=domain, response=response, word_bits=6)
+    kind = SAMPLED.get(task, Sampled())
     return AmongMessages(
-        device=device, task=task, noise=NOISE, paired=domain.size == 2, parts=parts
+        device=device, kind=kind, noise=NOISE, paired=domain.size == 2, parts=parts
     )
 
 
@@ -69,14 +80,12 @@ def enumerate_tallies(
             if analyzer.parts > 1:
                 own[nothing] = 1 - Fraction(1, analyzer.parts)
             law = add(law, own)
-    one = NOISE.pmf()
+    one, most = analyzer.noise.pmf(), analyzer.noise.most
     if analyzer.paired:
-        noise = {(NOISE.most - z, NOISE.most + z): mass for z, mass in one.items()}
+        noise = {(most - z, most + z): mass for z, mass in one.items()}
     else:
         noise = {
-            tuple(NOISE.most + z for z, _ in each): math.prod(
-                (m for _, m in each), start=Fraction(1)
-            )
+            tuple(most + z for z, _ in each): math.prod((m for _, m in each), start=Fraction(1))
             for each in product(one.items(), repeat=k)
         }
     for _ in range(SERVERS):
@@ -112,15 +121,15 @@ def test_answers_are_unbiased_with_the_declared_variance(
 
 
 def find_ends(
-    analyzer: AmongMessages, tallies: list[Tally], level: float
+    task: str, analyzer: AmongMessages, tallies: list[Tally], level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The intervals of all these tallies, ends[tallies, numbers]: all bins at once, and a radius for all numbers."""
-    if analyzer.task == "histogram":
+    if task == "histogram":
         every = np.concatenate([tally.counts for tally in tallies])
         together = AmongMessages.estimate(analyzer, Tally(counts=every, users=tallies[0].users))
         low, high = together.error.exact_interval(together.value, level)
         return np.reshape(low, (len(tallies), -1)), np.reshape(high, (len(tallies), -1))
-    if analyzer.task == "count":
+    if task == "count":
         found = {}
         for tally in tallies:
             seen = int(tally.counts[1])
@@ -146,7 +155,7 @@ def test_intervals_cover_whatever_people_have(
         if task in ("mean", "sum"):
             truth = np.array([analyzer.values @ truth / (3 if task == "mean" else 1)])
         tallies, masses = zip(*enumerate_tallies(analyzer, own), strict=True)
-        low, high = find_ends(analyzer, list(tallies), level)
+        low, high = find_ends(task, analyzer, list(tallies), level)
         covered = np.array(masses) @ ((low <= truth + 1e-9) & (truth - 1e-9 <= high))
         assert (covered >= level - 1e-12).all()
 
@@ -219,11 +228,142 @@ def test_quantiles_from_cells() -> None:
     assert (np.asarray(high) >= (15, 31)).all()
 
 
+CELLS = [
+    ("quantiles", {"at": (0.25, 0.5)}),
+    ("range", {"at": (1.0, 1.0)}),
+    ("cdf", {"at": (0.0, 1.0)}),
+    ("variance", {}),
+    ("std", {}),
+]
+
+
+def build_cells(task: str, k: int, floor: float | None, **more: object) -> ShuffleProtocol:
+    return make_server_noise(
+        task=task, lower=0, upper=k - 1, epsilon=floor, rate=1.0, most=1, **more
+    )
+
+
+def find_truth(task: str, people: tuple[int, ...], at: tuple[float, ...]) -> np.ndarray:
+    """By plain arithmetic on everybody's number."""
+    numbers = np.repeat(np.arange(len(people)), people)
+    if task == "quantiles":
+        return np.array([numbers[max(math.ceil(p * len(numbers)), 1) - 1] for p in at], dtype=float)
+    if task == "range":
+        return np.array([float(((numbers >= at[0]) & (numbers <= at[1])).sum())])
+    if task == "cdf":
+        return np.array([(numbers <= point).mean() for point in at])
+    return np.array([numbers.var() if task == "variance" else numbers.std()])
+
+
+@pytest.mark.parametrize("floor", [None, 1.5])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("task", "more"), CELLS, ids=[task for task, _ in CELLS])
+def test_intervals_about_cells_cover_whatever_people_have(
+    task: str, more: dict, k: int, floor: float | None
+) -> None:
+    made = build_cells(task, k, floor, **more)
+    analyzer = made.analyzer
+    assert isinstance(analyzer, TreeAnalyzer)
+    assert isinstance(analyzer.tree, CellsTree)
+    for people in [(1, 2, 0)[:k], (0, 2, 0)[:k]]:
+        truth = find_truth(task, people, analyzer.question.at)
+        covered: np.ndarray | float = 0.0
+        for tally, mass in enumerate_tallies(analyzer.tree.analyzer, people):
+            low, high = analyzer.estimate(tally).exact_interval(0.8)
+            covered = covered + mass * ((low <= truth + 1e-9) & (truth - 1e-9 <= high))
+        assert (np.asarray(covered) >= 0.8).all()
+
+
+@pytest.mark.parametrize("floor", [None, 1.5])
+@pytest.mark.parametrize("k", [2, 3])
+def test_leaves_and_spreads_have_no_bias_and_their_variance_is_known(
+    k: int, floor: float | None
+) -> None:
+    """The variance of a sum of leaves is estimated without bias from the data, and exact for evenly spread answers."""
+    analyzer = build_cells("variance", k, floor).analyzer
+    assert isinstance(analyzer, TreeAnalyzer)
+    assert isinstance(analyzer.tree, CellsTree)
+    weights = np.arange(float(k)) ** 2
+    for people in [(1, 2, 0)[:k], (1,) * k]:
+        law = list(enumerate_tallies(analyzer.tree.analyzer, people))
+        masses = np.array([mass for _, mass in law])
+        leaves = [analyzer.fit(tally) for tally, _ in law]
+        sums = np.array([each.values @ weights for each in leaves])
+        np.testing.assert_allclose(masses @ sums, np.array(people) @ weights, atol=1e-9)
+        true = masses @ (sums - np.array(people) @ weights) ** 2
+        guessed = masses @ np.array([each.estimate_noise(weights) for each in leaves])
+        np.testing.assert_allclose(guessed, true, rtol=1e-9)
+        if people == (1,) * k:
+            np.testing.assert_allclose(leaves[0].sum_error(weights) ** 2, true, rtol=1e-9)
+        spreads = np.array([analyzer.estimate(tally).value for tally, _ in law])
+        np.testing.assert_allclose(
+            masses @ spreads, find_truth("variance", people, ())[0], atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("floor", [None, 1.5])
+@pytest.mark.parametrize("k", [2, 3])
+def test_what_one_server_sees_of_cells_is_as_private_as_is_said(
+    k: int, floor: float | None
+) -> None:
+    """The exact divergence of all tallies with one server's noise, of a person among up to three others."""
+    made = build_cells("quantiles", k, floor)
+    own = OneBinView(made)
+    claimed = made.guarantee
+    worst = 0.0
+    for others in [(), (0,), (0, 1, 1)]:
+        laws = [own.see((x, *others)) for x in range(k)]
+        for a, b in product(range(k), repeat=2):
+            every = set(laws[a]) | set(laws[b])
+            growth = exp_upper(claimed.epsilon)
+            zero = Fraction(0)
+            delta = sum(
+                max(zero, laws[a].get(each, zero) - growth * laws[b].get(each, zero))
+                for each in every
+            )
+            worst = max(worst, float(delta))
+    assert 0.5 * claimed.delta < worst <= claimed.delta
+
+
+class OneBinView:
+    """What a server sees of people's cells: written anew, from the device's law and the table of the noise."""
+
+    def __init__(self, made: ShuffleProtocol) -> None:
+        self.device = made.randomizer
+        self.k = made.randomizer.domain.size
+        table = CutLaplace(rate=made.parameters["rate"], most=made.parameters["most"]).pmf()
+        if self.k == 2:
+            self.noise = {(-z, z): mass for z, mass in table.items()}
+        else:
+            self.noise = {
+                tuple(z for z, _ in each): math.prod((m for _, m in each), start=Fraction(1))
+                for each in product(table.items(), repeat=self.k)
+            }
+
+    def see(self, people: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
+        law = self.noise
+        for x in people:
+            sent = {
+                tuple(int(y == b) for b in range(self.k)): mass
+                for (y,), mass in self.device.pmf(x).items()
+            }
+            law = add(law, sent)
+        return law
+
+
+def test_one_message_moves_a_rank_by_what_the_floor_makes_of_a_person() -> None:
+    assert build_cells("quantiles", 3, None).offers.influence() == 1.0
+    made = build_cells("range", 3, 1.5, at=(1.0, 1.0))
+    device = made.randomizer
+    assert isinstance(device, OneBin)
+    assert made.offers.influence() == pytest.approx(2 / float(device.p - device.q))
+
+
 def test_what_has_no_bin_of_its_own_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="task='words' cannot have noise of the servers"):
         make_server_noise(task="words", rate=0.5, most=36)
-    with pytest.raises(UnsupportedError, match="has no floor"):
-        make_server_noise(task="cdf", lower=0, upper=9, epsilon=3.0, rate=0.5, most=36)
+    with pytest.raises(UnsupportedError, match="answered by everybody, not as one random question"):
+        make_server_noise(task="cdf", lower=0, upper=9, parts=2, rate=0.5, most=36)
     for task, missing in (("histogram", "k"), ("mean", "lower")):
         with pytest.raises(ParameterError, match=f"{missing} must be given"):
             make_server_noise(task=task, rate=0.5, most=36)
@@ -232,6 +372,4 @@ def test_what_has_no_bin_of_its_own_is_refused() -> None:
     with pytest.raises(ParameterError, match="must have 3 bins"):
         OneBin(domain=Categories(k=3), response=KRR(k=2, epsilon0=1.0))
     with pytest.raises(ParameterError, match="must be two bins"):
-        AmongMessages(
-            device=OneBin(domain=Categories(k=3)), task="histogram", noise=NOISE, paired=True
-        )
+        AmongMessages(device=OneBin(domain=Categories(k=3)), noise=NOISE, paired=True)

@@ -42,7 +42,14 @@ from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.one_question import scale_up
 from shuffledp.tasks import task_named
 
-__all__ = ["Analyzer", "CountedRecords", "Opener", "count_messages", "open_records"]
+__all__ = [
+    "Analyzer",
+    "CountedRecords",
+    "Opener",
+    "answer_question",
+    "count_messages",
+    "open_records",
+]
 
 _LEVEL = 0.95
 _EXACT = (
@@ -453,7 +460,7 @@ class Analyzer:
             "dropped": dict(dropped),
             "level": _LEVEL,
             "questions": {
-                question.name: _answer(question, tally, valid if sampled else None)
+                question.name: answer_question(question, tally, valid if sampled else None)
                 for question, tally in zip(self.collection.questions, tallies, strict=True)
             },
             "promise": pledge.to_dict(),
@@ -472,7 +479,7 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
     return (records[~same], int(same.sum())) if same.any() else (records, 0)
 
 
-def _answer(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
+def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
     """The answer of everybody in the tally; with `reports`, of that many people of whom the tally is a sample."""
     if question.range is not None:
         estimate = estimate_groups(question, tally)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from shuffledp.core.cells import Cells
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.octets import report_bytes
@@ -38,6 +39,7 @@ from shuffledp.live.wire.document import (
 from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.texts import Asking, Texts, read_asking, suggest_kind
+from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.numerics.search import find_largest_above
 from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
@@ -467,7 +469,10 @@ def _may_sample(asked: Sequence[DesignQuestion], settings: Settings) -> bool:
 
 
 def foresee_error(design: Design, people: int) -> float:
-    """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed."""
+    """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed.
+
+    Of a number in a cell only the cell is known: that is an error, too.
+    """
     errors = []
     for each in design.questions:
         if each.spelling is not None:
@@ -478,8 +483,13 @@ def foresee_error(design: Design, people: int) -> float:
         counts = np.full(size, people // size, dtype=np.int64)
         counts[0] += people - counts.sum()
         variance = float(np.max(foresee_variance(each.protocol, counts, design.sample(people))))
-        counted = each.ends is None or each.task in _RANKED
-        unit = 1.0 if each.ends is None or counted else each.ends[1] - each.ends[0]
+        domain = each.protocol.randomizer.domain
+        if each.by_tree and isinstance(domain, Integers | Cells):
+            own = math.sqrt(variance) / ask_leaves(each.task).relate(domain, people)
+            blur = 1 / size / math.sqrt(12) if isinstance(domain, Cells) else 0.0
+            errors.append(math.hypot(own, blur))
+            continue
+        unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
         errors.append(
             math.sqrt(variance) / unit / (1 if each.averages and each.range is None else people)
         )

@@ -1,7 +1,7 @@
 """Plans whose noise comes from the servers: which bins each question has, and the law of what is added to them.
 
 One message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers, whose number of points is the
-one with the smallest error (few people: few points). All questions of a report share the promise, a count half as much as
+one with the smallest error (few people: few points); so is that of the cells, by the length of the answer's interval. All questions of a report share the promise, a count half as much as
 bins; and the floor, if there is one. One random question for each report has all of both.
 """
 
@@ -13,7 +13,9 @@ import numpy as np
 
 from shuffledp.accounting.server_noise import Moved, calibrate_noise
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.arrays import Counts
 from shuffledp.core.cells import Cells
+from shuffledp.core.domain import Domain
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -29,7 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["add_noise", "describe_dummies", "serve_questions"]
 
 _POINTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
-_FEWEST_CELLS, _MOST_CELLS = 8, 1024
+_CELLS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_WORTH = 0.75  # integers share cells if intervals are shorter by that
+_HOPELESS = 1.5  # times the shortest interval: finer cells are longer yet
+_LEVEL = 0.95
 _BELOW = 1 - 1e-12  # so that floors that are rounded up do not add up to more
 
 
@@ -120,35 +125,62 @@ def _choose_bins(
         )
         return {**number, "steps": steps}
     if Cells in asked.task.live:
-        if epsilon0 is not None:
-            raise UnsupportedError(
-                f"question {asked.name!r}: {asked.kind} with noise of the servers has no floor yet: write "
-                'local_epsilon = "none" and trust_the_shuffler = true, or noise = "devices"'
-            )
-        known = {name: arguments[name] for name in ("lower", "upper", "steps", "at")}
-        if isinstance(asked.task.domain, Cells):  # as fine as the noise allows
-            fitting = 2 ** round(math.log2(max(people / 4, 1)) * 2 / 3)
-            fewest = min(max(fitting, _FEWEST_CELLS), _MOST_CELLS)
-            known["steps"] = min(asked.task.domain.size, fewest)
-        return {
-            "task": asked.kind,
-            **{name: each for name, each in known.items() if each is not None},
-            **common,
-        }
+        cells = {name: arguments[name] for name in ("lower", "upper", "at")}
+        known = {name: each for name, each in cells.items() if each is not None}
+        question = {"task": asked.kind, **known, **common}
+        return _choose_cells(question, asked.task.domain, people, epsilon, delta)
     return {"task": "histogram", "k": asked.task.domain.size, **common}
+
+
+def _choose_cells(
+    given: dict[str, Any], domain: Domain, people: int, epsilon: float, delta: float
+) -> dict[str, Any]:
+    """The parameters with as many cells as make the shortest interval: few of them have little noise, many are narrow."""
+    coarse = [{**given, "steps": steps} for steps in _CELLS if steps < domain.size]
+    own = {**given, "steps": domain.size} if isinstance(domain, Cells) else given
+    tried = [*coarse, own] if domain.size <= _CELLS[-1] else coarse
+    best, shortest = tried[0], math.inf
+    for each in tried:
+        length = _measure_cells(each, people, epsilon, delta)
+        worth = _WORTH if each is given else 1.0
+        if worth * length <= shortest:
+            best, shortest = each, length
+        if length > _HOPELESS * shortest and each is not tried[-1]:
+            break
+    return best
+
+
+def _measure_cells(given: dict[str, Any], people: int, epsilon: float, delta: float) -> float:
+    """The mean length of the answer's intervals if people are spread evenly; infinite where the floor alone is enough."""
+    made = _fit(given, epsilon, delta)
+    if made is None:
+        return math.inf
+    assert made.offers.foresee is not None  # as that of all questions about cells
+    found = made.offers.foresee(_spread(people, made.randomizer.domain.size))
+    low, high = found.exact_interval(_LEVEL)
+    return float(np.mean(np.asarray(high) - np.asarray(low)))
+
+
+def _fit(given: dict[str, Any], epsilon: float, delta: float) -> ShuffleProtocol | None:
+    """The protocol of a question with this promise of its own; None where the floor alone keeps it."""
+    moved = _move(given, 1.0)
+    if moved.floor <= epsilon:
+        return None
+    return _make(given, calibrate_noise([moved], epsilon=epsilon, delta=delta)[0])
+
+
+def _spread(people: int, size: int) -> Counts:
+    counts = np.full(size, people // size, dtype=np.int64)
+    counts[: people - int(counts.sum())] += 1
+    return counts
 
 
 def _foresee(given: dict[str, Any], people: int, epsilon: float, delta: float) -> float:
     """The variance of a number on this grid, if answers are mixed; infinite where the floor alone keeps the promise."""
-    moved = _move(given, 1.0)
-    if moved.floor <= epsilon:
+    made = _fit(given, epsilon, delta)
+    if made is None:
         return math.inf
-    (law,) = calibrate_noise([moved], epsilon=epsilon, delta=delta)
-    made = _make(given, law)
-    size = made.randomizer.domain.size
-    counts = np.full(size, people // size, dtype=np.int64)
-    counts[0] += people - counts.sum()
-    return float(np.max(made.analyzer.variance(counts)))
+    return float(np.max(made.analyzer.variance(_spread(people, made.randomizer.domain.size))))
 
 
 def describe_dummies(protocol: ShuffleProtocol) -> Dummies:

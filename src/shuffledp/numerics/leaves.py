@@ -281,6 +281,14 @@ class LeafQuestion(ABC):
     def stderr(self, leaves: Leaves) -> Value:
         """Return the standard error; for a quantile, about half the length of its one-sigma interval."""
 
+    def relate(self, domain: Integers | Cells, n: int) -> float:
+        """What the root of `variance` is a share of: n people, 1 if it is a share, the range, or its square.
+
+        >>> [ask_leaves(task).relate(Integers(lower=0, upper=9), 50) for task in TASKS]
+        [50.0, 50.0, 1.0, 81.0, 9.0]
+        """
+        return float(n)
+
     @abstractmethod
     def variance(self, leaves: Leaves) -> float:
         """The variance of a count of people, whatever the data are; for quantiles that of the rank, averaged over all cells."""
@@ -373,6 +381,9 @@ class CdfQuestion(LeafQuestion):
     def stderr(self, leaves: Leaves) -> Value:
         inner, outer, part = self._brackets(leaves)
         return leaves.stderrs[np.where(part > 0.5, outer, np.maximum(inner, 0))] / leaves.n
+
+    def relate(self, domain: Integers | Cells, n: int) -> float:
+        return 1.0
 
     def variance(self, leaves: Leaves) -> float:
         _, outer, _ = self._brackets(leaves)
@@ -508,6 +519,9 @@ class VarianceQuestion(_SpreadQuestion):
     def stderr(self, leaves: Leaves) -> Value:
         return self._find_stderr(leaves)
 
+    def relate(self, domain: Integers | Cells, n: int) -> float:
+        return (float(domain.upper) - float(domain.lower)) ** 2
+
     def variance(self, leaves: Leaves) -> float:
         error, _ = self._find_errors(leaves)
         return (error / leaves.n) ** 2
@@ -527,6 +541,9 @@ class StdQuestion(_SpreadQuestion):
 
     def stderr(self, leaves: Leaves) -> Value:
         return self._find_stderr(leaves) / (2 * math.sqrt(max(self._variance(leaves), 1e-300)))
+
+    def relate(self, domain: Integers | Cells, n: int) -> float:
+        return float(domain.upper) - float(domain.lower)
 
     def variance(self, leaves: Leaves) -> float:
         error, scale = self._find_errors(leaves)

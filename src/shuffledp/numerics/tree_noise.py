@@ -31,6 +31,7 @@ from shuffledp.numerics.trees import LevelWeights
 
 __all__ = [
     "AddedNoise",
+    "BinNoise",
     "BoundedNoise",
     "DummyNoise",
     "GeometricNoise",
@@ -51,6 +52,7 @@ _ROUNDING = 1e-9  # of a sum of a thousand terms whose exponents are known to 1e
 _SMALLEST = 1e-6  # tails below are Chernoff's alone
 _SAFE = 1 + 1e-9
 _CLOSE = 1e-3
+_PER_PERSON = 1e-13  # rounding of what one person adds to an exponent
 
 Transform = NDArray[Any]
 """[sums, arguments], real or complex"""
@@ -74,7 +76,7 @@ class TreeNoise(Protocol):
 
     @property
     def variances(self) -> tuple[float, ...]:
-        """The variance of a node, by level: exact, or the largest that the data allow."""
+        """The variance of a node, by level: exact, the largest that the data allow, or that of evenly spread answers."""
 
     def tails(self, weights: Sequence[LevelWeights]) -> Tails:
         """Return the upper tails of sums with these weights."""
@@ -177,21 +179,29 @@ class GeometricNoise:
 class AddedNoise:
     """What servers add to every node, less its mean: sums of discrete Laplace numbers cut at L.
 
+    If two nodes are `paired`, one goes up by as much as the other goes down. Their weights are w and -w, as weights add up
+    to 0: together they move by 2 w Z, half of which counts for either.
+
     E exp(u Z) = (1 + g(u) + g(-u)) / (1 + 2 g(0)), g(u) the geometric series of x = exp(u - rate) up to x^L; the table
     that is sampled differs by less than a rounding error.
     """
 
     noise: CutLaplaceSum
+    paired: bool = False
     exact: ClassVar[bool] = True
     spare: ClassVar[float] = 0.0
 
     @property
+    def _together(self) -> int:
+        return 2 if self.paired else 1
+
+    @property
     def variance(self) -> float:
-        return self.noise.variance
+        return self._together * self.noise.variance
 
     @property
     def limit(self) -> float:
-        return self.noise.noise.rate * (1 - 1e-3)
+        return self.noise.noise.rate * (1 - 1e-3) / self._together
 
     def largest(self, weights: LevelWeights) -> Floats:
         return _largest_weight(weights)
@@ -201,10 +211,12 @@ class AddedNoise:
 
     def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
         total = 1 + 2 * self._series(np.zeros(1))
-        times = self.noise.times
+        times, together = self.noise.times, self._together
 
         def log_one(u: Transform) -> Transform:
-            return np.asarray(times * np.log((1 + self._series(u) + self._series(-u)) / total))
+            v = together * u
+            found = times * np.log((1 + self._series(v) + self._series(-v)) / total)
+            return np.asarray(found / together)
 
         return _over_nodes(log_one, t, weights)
 
@@ -212,6 +224,74 @@ class AddedNoise:
         own = self.noise.noise
         x = np.exp(u - own.rate)
         return np.asarray(x * (1 - x**own.most) / (1 - x))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinNoise:
+    """A tree of one level: n people in `cells` cells, each of whom sends the own one with probability p and any
+    other one with q, and added noise.
+
+    A message counts 1 / (p - q). Weights add up to 0, so a person whose own cell has the weight w adds
+
+        ln E exp(t X) = ln(1 + (p - q) (e^s(w) - 1) + q sum_b (e^s(w_b) - 1)) - t w,    s(w) = t w / (p - q),
+
+    which is convex in w: the largest or the smallest weight bounds everybody's. The variance is that of evenly spread
+    answers: with a weight w of the own cell a person has q |w|^2 / (p - q)^2 + w^2 (1 / (p - q) - 1).
+    """
+
+    n: int
+    cells: int
+    p: float
+    q: float
+    added: AddedNoise
+    """To the counts of messages."""
+    exact: ClassVar[bool] = False
+    spare: ClassVar[float] = 0.0
+
+    @property
+    def gap(self) -> float:
+        """p - q."""
+        return self.p - self.q
+
+    @property
+    def variance(self) -> float:
+        people = self.q / self.gap**2 + self._own / self.cells
+        return self.n * people + self.added.variance / self.gap**2
+
+    @property
+    def _own(self) -> float:
+        return 1 / self.gap - 1
+
+    @property
+    def variances(self) -> tuple[float, ...]:
+        return (self.variance,)
+
+    def find_spare(self, own: Sequence[Floats]) -> Floats:
+        """Return the mean over all cells less the own one: this may be negative."""
+        squares = np.square(own[0])
+        return np.asarray(self._own * (squares.mean() - squares), dtype=np.float64)
+
+    def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
+        return _SumTails(parts=((self, weights[0]),))
+
+    @property
+    def limit(self) -> float:
+        return self.gap * self.added.limit
+
+    def largest(self, weights: LevelWeights) -> Floats:
+        return _largest_weight(weights) / self.gap
+
+    def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
+        return np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)))
+
+    def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
+        s = t / self.gap
+        others = self.q * _over_nodes(np.expm1, s, weights)
+        held = np.where(weights.counts > 0, weights.values, np.nan)
+        ends = (np.nanmin(held, axis=1)[:, None], np.nanmax(held, axis=1)[:, None])
+        each = [np.log1p(self.gap * np.expm1(s * own) + others) - t * own for own in ends]
+        people = self.n * (np.maximum(*each) + _PER_PERSON)
+        return np.asarray(people + self.added.log_transform(s, weights))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,13 @@ randomized response (1 and 0 without), S_b the sum of both Z,
 A report that answers one random question of T sends each with probability 1 / T: p and q become p / T and q / T.
 
 Numbers: mean = mid + sum_j (v_j - mid) count_j / n over the points v_j of the grid, mid its middle, which halves the noise.
-It is unbiased and may leave the range. The guarantee (`accounting.server_noise`) is that of either server's noise
+It is unbiased and may leave the range. Quantiles and their like: the counts of cells, as the leaves of a tree of one level.
+The guarantee (`accounting.server_noise`) is that of either server's noise
 alone, and counts on nobody else's honesty.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,14 +37,17 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol, Spec, Unconditional
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import say_of
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.intervals.weighted import bound_deviation
-from shuffledp.numerics.leaves import read_question
-from shuffledp.numerics.tree_noise import AddedNoise, IndependentLevels
+from shuffledp.numerics.leaves import TASKS as ABOUT_CELLS
+from shuffledp.numerics.leaves import LeafQuestion, read_question
+from shuffledp.numerics.tree_noise import AddedNoise, BinNoise, IndependentLevels, TreeNoise
 from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.one_question import SAMPLED, Sampled
 from shuffledp.protocols.shared.assembly import OneNumber
 from shuffledp.protocols.tree import TreeAnalyzer
 
@@ -64,9 +68,6 @@ NAME = "server_noise"
 """What a document calls it."""
 SERVERS = 2
 """The shuffler and the analyzer add noise, each enough by itself."""
-TASKS = ("count", "histogram", "mean", "sum", "quantiles", "cdf", "range", "variance", "std")
-"""What may be asked: where one message is one bin."""
-_NUMBERS = ("mean", "sum")
 _PROOF = "the exact law of the messages that each server adds, by itself"
 
 
@@ -135,15 +136,16 @@ class AmongMessages:
     A tally has the messages of all people and what both servers added; `users` are the people, as the shuffler counted.
 
     >>> law = CutLaplace(rate=0.5, most=36)
-    >>> bins = AmongMessages(device=OneBin(domain=Categories(k=2)), task="histogram", noise=law)
+    >>> bins = AmongMessages(device=OneBin(domain=Categories(k=2)), noise=law)
     >>> found = bins.estimate(Tally(counts=np.array([72 + 30, 72 + 49]), users=80))
     >>> found.value, np.round(found.stderr, 2), found.interval(0.95).low
     (array([30., 49.]), array([3.96, 3.96]), array([22., 41.]))
     """
 
     device: OneBin
-    task: str
     noise: CutLaplace
+    kind: Sampled = Sampled()
+    """Whether numbers are added up, and divided by how many they are; otherwise people are counted."""
     paired: bool = False
     """Whether two bins have one draw: their total is fixed."""
     parts: int = 1
@@ -170,8 +172,13 @@ class AmongMessages:
         return self.device.q / self.parts
 
     @property
-    def _gap(self) -> Fraction:
+    def gap(self) -> Fraction:
+        """What is left of a bin's people in the mean: p - q."""
         return self.p - self.q
+
+    @property
+    def _counts_yes(self) -> bool:
+        return isinstance(self.device.domain, Bits)
 
     @property
     def values(self) -> Floats:
@@ -190,7 +197,7 @@ class AmongMessages:
 
     def influence(self) -> Fraction:
         """By how many people one message can move a bin, or the answer: 1 / (p - q)."""
-        return 1 / self._gap
+        return 1 / self.gap
 
     def tally(self, shuffled: Shuffled) -> Tally:
         return message_tally(shuffled, self.device.alphabet)
@@ -216,17 +223,18 @@ class AmongMessages:
         found: Counts = tally.counts - SERVERS * self.noise.most
         return found
 
-    def _counts(self, tally: Tally) -> Floats:
+    def count_people(self, tally: Tally) -> Floats:
+        """Return how many people are in each bin, without bias."""
         expected = np.float64(tally.people() * self.q)
-        found: Floats = (self.observe(tally) - expected) / np.float64(self._gap)
+        found: Floats = (self.observe(tally) - expected) / np.float64(self.gap)
         return found
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, counts = tally.people(), self._counts(tally)
-        if self.task in _NUMBERS:
+        n, counts = tally.people(), self.count_people(tally)
+        if self.kind.adds:
             return self._estimate_number(n, counts)
         seen, value, domain = self.observe(tally), counts, self.device.domain
-        if self.task == "count":
+        if self._counts_yes:
             yes, many = float(counts[1]), int(seen[1])
             error = self._error(n, many, yes)
             return Estimate(value=yes, error=error, limits=(0.0, float(n)))
@@ -246,9 +254,9 @@ class AmongMessages:
         )
 
     def _estimate_number(self, n: int, counts: Floats) -> Estimate:
-        values, total = self.values, self.task == "sum"
+        values = self.values
         middle = (values[0] + values[-1]) / 2
-        scale = n if total else 1
+        scale = 1 if self.kind.average else n
         mean = middle + float(self._weights @ counts) / n
         return Estimate(
             value=scale * mean,
@@ -259,22 +267,22 @@ class AmongMessages:
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         """Return what one message adds to the counts of the bins."""
         assert isinstance(message, int)
-        return tuple(Fraction(int(message == j)) / self._gap for j in range(self.device.alphabet))
+        return tuple(Fraction(int(message == j)) / self.gap for j in range(self.device.alphabet))
 
     def variance(self, inputs: Counts) -> Value:
         """Exact but for the rounding of numbers to the grid, which is counted at its largest."""
         n, own = float(inputs.sum()), inputs.astype(np.float64)
-        p, q, gap = float(self.p), float(self.q), float(self._gap)
+        p, q, gap = float(self.p), float(self.q), float(self.gap)
         noise = self.added.variance
-        if self.task in _NUMBERS:
+        if self.kind.adds:
             found = self.spread(own, rounded=True)
-            return found if self.task == "sum" else found / n**2
+            return found / n**2 if self.kind.average else found
         spread: Floats = (own * p * (1 - p) + (n - own) * q * (1 - q) + noise) / gap**2
-        return float(spread[1]) if self.task == "count" else spread
+        return float(spread[1]) if self._counts_yes else spread
 
     def spread(self, people: Floats, *, rounded: bool) -> float:
         """The variance of the sum of numbers of people[x] people at each point, and of rounding them at most."""
-        w, p, q, gap = self._weights, float(self.p), float(self.q), float(self._gap)
+        w, p, q, gap = self._weights, float(self.p), float(self.q), float(self.gap)
         total, squares = w.sum(), np.square(w)
         mean = (p - q) * w + q * total
         second = (p - q) * squares + q * squares.sum()
@@ -298,7 +306,7 @@ class GridError:
 
     @property
     def _scale(self) -> float:
-        return 1.0 if self.analyzer.task == "sum" else 1.0 / self.n
+        return 1.0 / self.n if self.analyzer.kind.average else 1.0
 
     @property
     def stderr(self) -> float:
@@ -322,7 +330,7 @@ class GridError:
 
         The servers' part is exact. A person adds at most the largest of what a person at one of the points adds.
         """
-        analyzer, gap = self.analyzer, float(self.analyzer._gap)
+        analyzer, gap = self.analyzer, float(self.analyzer.gap)
         s = weights / gap
         if analyzer.paired:
             found = analyzer.added.log_moments(s[..., 1] - s[..., 0])
@@ -348,7 +356,7 @@ class _Moments:
     @property
     def stderr(self) -> Value:
         analyzer = self.error.analyzer
-        return math.sqrt(analyzer.added.variance) / float(analyzer._gap)
+        return math.sqrt(analyzer.added.variance) / float(analyzer.gap)
 
     @property
     def distance(self) -> float:
@@ -361,7 +369,7 @@ class _Moments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellsTree:
-    """The cells of a number as a tree of one level, with the servers' noise in each."""
+    """The cells of a number as a tree of one level, with the servers' noise in each, and that of the floor."""
 
     analyzer: AmongMessages
     domain: Integers | Cells
@@ -375,16 +383,20 @@ class CellsTree:
         return self.analyzer.tally(shuffled)
 
     def measure(self, tally: Tally) -> list[Floats]:
-        """Return the counts of the cells, less what the servers add on average."""
-        return [self.analyzer.observe(tally).astype(np.float64)]
+        """Return the counts of the cells, without bias."""
+        return [self.analyzer.count_people(tally)]
 
-    def find_noise(self, n: int) -> IndependentLevels:
-        """Return what the servers add: it does not depend on n."""
-        return IndependentLevels(levels=(AddedNoise(noise=self.analyzer.added),))
+    def find_noise(self, n: int) -> TreeNoise:
+        """Return what the servers add, which does not depend on n, and what the floor does to n people."""
+        own = self.analyzer
+        added = AddedNoise(noise=own.added, paired=own.paired)
+        if own.device.response is None:
+            return IndependentLevels(levels=(added,))
+        return BinNoise(n=n, cells=self.domain.size, p=float(own.p), q=float(own.q), added=added)
 
     def find_influence(self, ranks: int) -> float:
-        """One message in place of another moves a rank by one person."""
-        return float(ranks)
+        """One message in place of another moves a rank by one person, or by 1 / (p - q) of them with a floor."""
+        return ranks * float(self.analyzer.influence())
 
 
 def make_server_noise(
@@ -406,15 +418,16 @@ def make_server_noise(
     >>> f"{five.guarantee.epsilon:g} {five.guarantee.delta:.3g}", five.guarantee.honest
     ('1 7.46e-09', 1)
     """
-    domain, tree = _find_domain(task, k, lower, upper, steps, at)
-    response = None if epsilon is None else KRR(k=domain.size, epsilon0=epsilon)
-    device = OneBin(domain=domain, response=response)
-    noise, paired = CutLaplace(rate=rate, most=most), domain.size == 2
-    own = AmongMessages(device=device, task=task, noise=noise, paired=paired, parts=parts)
     given: dict[str, Any] = {"task": task, "epsilon": epsilon, "k": k, "lower": lower}
     given |= {"upper": upper, "steps": steps, "at": None if at is None else list(at)}
     given |= {"parts": parts}
     known = {name: value for name, value in given.items() if value is not None}
+    domain, question = _read_bins(task, known)
+    response = None if epsilon is None else KRR(k=domain.size, epsilon0=epsilon)
+    device = OneBin(domain=domain, response=response)
+    noise, paired = CutLaplace(rate=rate, most=most), domain.size == 2
+    kind = SAMPLED.get(task, Sampled())
+    own = AmongMessages(device=device, kind=kind, noise=noise, paired=paired, parts=parts)
     guarantee = _guarantee(noise, find_moved(device))
     common: dict[str, Any] = {
         "name": NAME,
@@ -424,47 +437,69 @@ def make_server_noise(
         "guarantee": guarantee,
         "accountant": Unconditional(always=guarantee),
     }
-    if tree is None:
+    if question is None:
         offers = Capabilities(code=device.code, deal=own.deal, influence=own.influence)
         return ShuffleProtocol(analyzer=own, offers=offers, **common)
-    if response is not None or parts > 1:
+    assert isinstance(domain, Integers | Cells)
+    if parts > 1:
         raise UnsupportedError(
-            f"{task} with noise of the servers has no floor and answers every question: "
-            'local_epsilon = "none", or noise = "devices"'
+            f"{task} with noise of the servers is answered by everybody, not as one random question of {parts}: "
+            "write one_question = false"
         )
-    cells = TreeAnalyzer(tree=CellsTree(analyzer=own, domain=tree[0]), question=tree[1])
+    cells = TreeAnalyzer(tree=CellsTree(analyzer=own, domain=domain), question=question)
     offers = Capabilities(
         code=device.code, deal=own.deal, influence=cells.influence, foresee=cells.foresee
     )
     return ShuffleProtocol(analyzer=cells, offers=offers, **common)
 
 
-def _find_domain(
-    task: str,
-    k: int | None,
-    lower: float | None,
-    upper: float | None,
-    steps: int | None,
-    at: Sequence[float] | None,
-) -> tuple[Domain, Any]:
-    if task not in TASKS:
+_Bins = tuple[Domain, LeafQuestion | None]
+
+
+def _read_bins(task: str, given: Mapping[str, Any]) -> _Bins:
+    """Return the bins of a task, and what is asked about them if they are cells."""
+    if task not in _READERS:
         raise UnsupportedError(
             f"task={task!r} cannot have noise of the servers: one message must be one bin, as of {', '.join(TASKS)}"
         )
-    if task == "count":
-        return Bits(), None
-    if task == "histogram":
-        if k is None:
-            raise ParameterError("k", k, "must be given for a histogram")
-        return Categories(k=k), None
-    if lower is None or upper is None:
-        raise ParameterError("lower", None, f"must be given for {task}, and upper")
-    if task in _NUMBERS:
-        if steps is None:
-            raise ParameterError("steps", steps, f"must be given for a {task}")
-        return Reals(lower=lower, upper=upper, steps=steps), None
-    found = read_question(lower, upper, steps, task, at)
-    return found[0], found
+    return _READERS[task](task, given)
+
+
+def _demand(task: str, given: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
+    for name in names:
+        if name not in given:
+            raise ParameterError(name, None, f"must be given for {say_of(task)}")
+    return tuple(given[name] for name in names)
+
+
+def _read_yes(task: str, given: Mapping[str, Any]) -> _Bins:
+    return Bits(), None
+
+
+def _read_categories(task: str, given: Mapping[str, Any]) -> _Bins:
+    (k,) = _demand(task, given, "k")
+    return Categories(k=k), None
+
+
+def _read_grid(task: str, given: Mapping[str, Any]) -> _Bins:
+    lower, upper, steps = _demand(task, given, "lower", "upper", "steps")
+    return Reals(lower=lower, upper=upper, steps=steps), None
+
+
+def _read_cells(task: str, given: Mapping[str, Any]) -> _Bins:
+    lower, upper = _demand(task, given, "lower", "upper")
+    return read_question(lower, upper, given.get("steps"), task, given.get("at"))
+
+
+_READERS: Mapping[str, Callable[[str, Mapping[str, Any]], _Bins]] = {
+    "count": _read_yes,
+    "histogram": _read_categories,
+    "mean": _read_grid,
+    "sum": _read_grid,
+    **dict.fromkeys(ABOUT_CELLS, _read_cells),
+}
+TASKS = tuple(_READERS)
+"""What may be asked: where one message is one bin."""
 
 
 def find_moved(device: OneBin, weight: float = 1.0) -> Moved:

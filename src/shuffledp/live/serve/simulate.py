@@ -12,7 +12,7 @@ import numpy as np
 
 from shuffledp.core.domain import Bits, Categories, Reals
 from shuffledp.core.errors import DataError, MismatchError, WireError
-from shuffledp.live.analyzer import _answer, count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import make_collection
 from shuffledp.live.serve.client import connect, send_upload
 from shuffledp.live.serve.pool import start_pool
@@ -141,7 +141,7 @@ def try_survey(
         tallies = add_noise(collection.questions, sealed, people, words)
     sampled = collection.pledge.one_question and not collection.by_servers
     answers = {
-        question.name: _answer(question, tally, people if sampled else None)
+        question.name: answer_question(question, tally, people if sampled else None)
         for question, tally in zip(collection.questions, tallies, strict=True)
     }
     return collection, {"window": 0, "questions": answers}
