@@ -40,7 +40,8 @@ from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.batch import Manifest
-from shuffledp.live.wire.document import Collection, Noise, Pledge
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.promise import Noise, Pledge
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import (
     MEDIA_TYPE,

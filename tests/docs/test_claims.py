@@ -14,7 +14,7 @@ from repository import ROOT
 from shuffledp.cli._live import describe_collection
 from shuffledp.core.claims import CLAIMS, find_claims, find_field, list_unclaimed
 from shuffledp.live.serve.rehearse import Rehearsal
-from shuffledp.live.wire.document import Pledge
+from shuffledp.live.wire.promise import Pledge
 
 PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest)")
 PEOPLE = "home,way,minutes\n" + "true,car,10\nfalse,bus,20\ntrue,car,5\n" * 100

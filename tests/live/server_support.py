@@ -9,7 +9,8 @@ from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.wire.document import Noise
+from shuffledp.live.store import SqliteStore
+from shuffledp.live.wire.promise import Noise
 from shuffledp.protocols.server_noise import make_server_noise
 
 __all__ = ["make_collection", "open_analyzer", "open_any_analyzer", "open_shuffler", "questions"]

@@ -12,7 +12,8 @@ from live.serve.test_report_command import ANSWERS, call, network
 from live.test_roles import refused
 from shuffledp.live.design import Settings, choose_protocols, make_collection, parse_survey
 from shuffledp.live.device import Device
-from shuffledp.live.wire.document import Windows, compute_guarantee
+from shuffledp.live.wire.document import Windows
+from shuffledp.live.wire.promise import compute_guarantee
 
 __all__ = ["network"]
 SAID = {"way": "bus", "home": "yes"}

@@ -12,10 +12,11 @@ import shuffledp as sdp
 from live.wire.vectors import survey_of_one
 from shuffledp import protocols
 from shuffledp.accounting import amplify
-from shuffledp.live.analyzer import _answer, count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, foresee_error, parse_survey
-from shuffledp.live.wire import document
-from shuffledp.live.wire.document import Collection, Pledge, compute_guarantee
+from shuffledp.live.wire import promise
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.promise import Pledge, compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import choose_uniformly, encode_many
 from shuffledp.protocols import one_question
@@ -80,7 +81,7 @@ def count_misses(collection, places, truths, runs):
     for seed in range(runs):
         tallies = simulate(collection, places, seed)
         for question, tally in zip(collection.questions, tallies, strict=True):
-            rows = _answer(question, tally, people)["estimate"]
+            rows = answer_question(question, tally, people)["estimate"]
             for row, truth in zip(rows, truths[question.name], strict=True):
                 misses += not row["low"] <= truth <= row["high"]
     return misses
@@ -182,9 +183,9 @@ def test_delta_is_split_between_few_people_at_a_question_and_the_rest(monkeypatc
 
     monkeypatch.setattr(amplify, "profile", note)
     questions = tuple(ask(name, 2.5) for name in ("home", "more", "third"))
-    document._compute_one.cache_clear()
+    promise._compute_one.cache_clear()
     found = compute_guarantee(questions, PLEDGE)
-    document._compute_one.cache_clear()
+    promise._compute_one.cache_clear()
     others = min(seen) - 1
     missed = binom.cdf(others - 1, 89, (2**64 // 3) / 2**64)
     device = questions[0].protocol.randomizer

@@ -582,7 +582,7 @@ def test_reports_that_are_not_valid_hide_nobody(tmp_path):
     assert result["valid"] == 25
     assert result["dropped"] == {"undecryptable": 400}
     alone = dataclasses.replace(honest, min_batch=25, composed=False)
-    expected = sdp.live.wire.document.compute_guarantee(collection.questions, alone)
+    expected = sdp.live.wire.promise.compute_guarantee(collection.questions, alone)
     assert result["if_honest"]["reports"] == 20
     assert result["if_honest"]["epsilon"] == expected.epsilon
     assert result["if_honest"]["delta"] == honest.delta
@@ -594,7 +594,7 @@ def test_a_large_window_says_nothing_about_the_others(tmp_path):
     collection = live.make_collection(pledge=pledge)
     small = publish(tmp_path, 20, collection=collection, window=0)
     large = publish(tmp_path, 60, collection=collection, window=1)
-    compute = sdp.live.wire.document.compute_guarantee
+    compute = sdp.live.wire.promise.compute_guarantee
     for result, people in ((small, 20), (large, 60)):
         alone = dataclasses.replace(pledge, min_batch=people, composed=False, reports_per_device=1)
         assert result["if_honest"]["epsilon"] == compute(collection.questions, alone).epsilon

@@ -20,6 +20,8 @@ from live.server_support import (
 from live.test_roles import refused
 from live.test_seals import LATE, PEOPLE, fetch, fill
 from shuffledp.live.dummies import draw_dummies, seal_plains
+from shuffledp.live.serve.analyzer import Contact, write_metrics
+from shuffledp.live.serve.journal import Health, Journal
 from shuffledp.live.wire.batch import Manifest, sort_records
 from shuffledp.live.wire.report import open_inner, seal_inner
 
@@ -106,6 +108,14 @@ def test_dummies_that_are_replayed_count_once_in_their_window_and_never_in_anoth
     assert analyzer.results()[0]["dropped"] == {"copy": 6}
     assert hand_in(analyzer, people(CHOICE, window=1) + added, 6, window=1) == "published"
     assert analyzer.results()[1]["dropped"] == {"undecryptable": len(added)}
+    assert analyzer.count_dropped(0) == {"copy": 6}
+    metrics = write_metrics(
+        analyzer, {}, Health(Journal("analyzer", write=lambda _: None)), Contact()
+    )
+    assert 'shuffledp_messages_dropped_total{reason="copy"} 6\n' in metrics
+    assert f'shuffledp_messages_dropped_total{{reason="undecryptable"}} {len(added)}\n' in metrics
+    analyzer.result_path(0).unlink()
+    assert analyzer.count_dropped(0) == {}
 
 
 def test_equal_counts_sealed_anew_are_another_batch(tmp_path):

@@ -13,8 +13,8 @@ from shuffledp.live.analyzer import answer_question
 from shuffledp.live.design import Design, Settings, SurveyFile, foresee_error, parse_survey
 from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import add_noise, describe_dummies
-from shuffledp.live.wire.document import Noise, compute_guarantee
 from shuffledp.live.wire.noise import DummyKind
+from shuffledp.live.wire.promise import Noise, compute_guarantee
 from shuffledp.live.wire.question import read_questions
 from shuffledp.numerics.intervals.counts import TwoBinomialsError
 
@@ -243,10 +243,10 @@ LIVE = {
     "count": {},
     "histogram": {"categories": ["a", "b", "c"]},
     "bins": {"edges": [0, 18, 65, 120]},
-    **dict.fromkeys(
-        ("mean", "sum", "median", "quantiles", "cdf", "variance", "std"),
-        {"lower": 0, "upper": 120},
-    ),
+    **{
+        task: {"lower": 0, "upper": 120}
+        for task in ("mean", "sum", "median", "quantiles", "cdf", "variance", "std")
+    },
     "range": {"lower": 0, "upper": 120, "at": [20, 40]},
 }
 

@@ -12,7 +12,8 @@ from shuffledp import protocols
 from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.serve.operator import Planner
-from shuffledp.live.wire.document import Collection, Pledge
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.promise import Pledge
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import encode_many
 

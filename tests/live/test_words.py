@@ -16,7 +16,8 @@ from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.serve.analyzer import show_page, show_text, write_csv
 from shuffledp.live.serve.operator import Planner
 from shuffledp.live.serve.rehearse import _compare_answers, _make_up
-from shuffledp.live.wire.document import Collection, Pledge, Windows
+from shuffledp.live.wire.document import Collection, Windows
+from shuffledp.live.wire.promise import Pledge
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import encode_many
 
@@ -174,7 +175,9 @@ def test_the_planner_the_desk_and_the_rehearsal_know_words(tmp_path):
     )
     made_up = _make_up(collection, 4000)
     plains = encode_many(collection, made_up, sdp.SeededWords(1))
-    answer = answer_question(question, count_messages(collection, np.concatenate(plains)).tallies[0])
+    answer = answer_question(
+        question, count_messages(collection, np.concatenate(plains)).tallies[0]
+    )
     rows = _compare_answers(question, made_up["pet"], {"questions": {"pet": answer}})
     assert len(rows) >= 2
     assert rows[0]["truth"] == pytest.approx(2000, rel=0.2)

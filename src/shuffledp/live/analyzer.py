@@ -35,7 +35,8 @@ from shuffledp.live.keys import AnalyzerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.servers import add_noise
 from shuffledp.live.wire.batch import Manifest, check_batch, write_receipt
-from shuffledp.live.wire.document import Collection, compute_guarantee
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.promise import compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import open_inner
 from shuffledp.numerics.entropy import SecureWords
@@ -381,7 +382,14 @@ class Analyzer:
         }
 
     def count_dropped(self, window: int) -> dict[str, int]:
-        """The messages of a window that were dropped, by reason."""
+        """The messages of a window that were dropped, by reason; those of a drawn result are published with it."""
+        if self.collection.by_servers:
+            if self.states().get(window) != "published":
+                return {}
+            try:
+                return dict(self._read_result(window)["dropped"])
+            except (OSError, SealError):  # whoever reads the results is told
+                return {}
         query = "SELECT dropped FROM batches WHERE window = ?"
         found = self._db.execute(query, (window,)).fetchone()
         dropped: dict[str, int] = json.loads(found[0]) if found and found[0] else {}

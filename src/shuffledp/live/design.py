@@ -26,17 +26,9 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.live.servers import describe_dummies, serve_questions
-from shuffledp.live.wire.document import (
-    LARGEST_FLOOR,
-    Collection,
-    Noise,
-    Pledge,
-    Windows,
-    add_floors,
-    compute_guarantee,
-    write_document,
-)
+from shuffledp.live.wire.document import LARGEST_FLOOR, Collection, Windows, write_document
 from shuffledp.live.wire.hpke import public_bytes
+from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.texts import Asking, Texts, read_asking, suggest_kind
 from shuffledp.numerics.leaves import ask_leaves
@@ -71,7 +63,6 @@ __all__ = [
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 _CLOSE = 0.01
-_NO_FLOOR = "none"
 _RANKED = ("quantiles", "cdf", "range")  # whose errors are those of numbers of people
 _LABEL_YES = ("no", "yes")
 _FROM_THE_RIGHT = ("ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi")
@@ -151,7 +142,7 @@ class Settings:
     @property
     def floor(self) -> float:
         """The floor of a whole report, infinite if there is none."""
-        if self.local_epsilon == _NO_FLOOR:
+        if self.local_epsilon == NO_FLOOR:
             return math.inf
         if isinstance(self.local_epsilon, str):
             raise ParameterError("local_epsilon", self.local_epsilon, 'must be a number, or "none"')

@@ -19,8 +19,8 @@ from shuffledp.core.domain import Domain
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.live.wire.document import Pledge, set_served_aside
 from shuffledp.live.wire.noise import MOST_DUMMIES, Dummies, DummyKind
+from shuffledp.live.wire.promise import Pledge, set_served_aside
 from shuffledp.live.wire.question import Question
 from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.protocols.server_noise import find_noise, make_server_noise

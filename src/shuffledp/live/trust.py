@@ -2,7 +2,8 @@
 
 from shuffledp.core.privacy import round_up
 from shuffledp.core.protocol import honest_users
-from shuffledp.live.wire.document import Collection, Noise
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.promise import Noise
 
 __all__ = ["describe_trust"]
 

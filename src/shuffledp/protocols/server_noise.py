@@ -68,6 +68,7 @@ NAME = "server_noise"
 """What a document calls it."""
 SERVERS = 2
 """The shuffler and the analyzer add noise, each enough by itself."""
+_COUNTED = Sampled()
 _PROOF = "the exact law of the messages that each server adds, by itself"
 
 
@@ -144,7 +145,7 @@ class AmongMessages:
 
     device: OneBin
     noise: CutLaplace
-    kind: Sampled = Sampled()
+    kind: Sampled = _COUNTED
     """Whether numbers are added up, and divided by how many they are; otherwise people are counted."""
     paired: bool = False
     """Whether two bins have one draw: their total is fixed."""
@@ -426,7 +427,7 @@ def make_server_noise(
     response = None if epsilon is None else KRR(k=domain.size, epsilon0=epsilon)
     device = OneBin(domain=domain, response=response)
     noise, paired = CutLaplace(rate=rate, most=most), domain.size == 2
-    kind = SAMPLED.get(task, Sampled())
+    kind = SAMPLED.get(task, _COUNTED)
     own = AmongMessages(device=device, kind=kind, noise=noise, paired=paired, parts=parts)
     guarantee = _guarantee(noise, find_moved(device))
     common: dict[str, Any] = {
@@ -472,10 +473,6 @@ def _demand(task: str, given: Mapping[str, Any], *names: str) -> tuple[Any, ...]
     return tuple(given[name] for name in names)
 
 
-def _read_yes(task: str, given: Mapping[str, Any]) -> _Bins:
-    return Bits(), None
-
-
 def _read_categories(task: str, given: Mapping[str, Any]) -> _Bins:
     (k,) = _demand(task, given, "k")
     return Categories(k=k), None
@@ -492,7 +489,7 @@ def _read_cells(task: str, given: Mapping[str, Any]) -> _Bins:
 
 
 _READERS: Mapping[str, Callable[[str, Mapping[str, Any]], _Bins]] = {
-    "count": _read_yes,
+    "count": lambda _task, _given: (Bits(), None),
     "histogram": _read_categories,
     "mean": _read_grid,
     "sum": _read_grid,

@@ -12,7 +12,8 @@ import live_support as live
 import shuffledp as sdp
 from live.wire.vectors import survey
 from shuffledp import protocols
-from shuffledp.live.wire.document import Collection, Pledge, Windows, compute_guarantee
+from shuffledp.live.wire.document import Collection, Windows
+from shuffledp.live.wire.promise import Pledge, compute_guarantee
 from shuffledp.live.wire.question import carry
 from shuffledp.live.wire.strict import as_decimal, read_decimal, read_json, write_canonical
 

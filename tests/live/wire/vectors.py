@@ -22,8 +22,9 @@ from live.server_support import make_collection as make_noisy
 from live_support import as_format_1, make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
 from shuffledp.core.randomizer import encode_places, tape_width
-from shuffledp.live.wire.document import Collection, Pledge
+from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.noise import Dummies, DummyKind
+from shuffledp.live.wire.promise import Pledge
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import (
     encode_answers,

@@ -1,22 +1,15 @@
 """What travels in a live collection: the document, reports, batches, receipts. No sockets, no clock.
 
-`strict` is JSON with one meaning, `question` the way from an answer to a message, `noise` what servers add, `document` the
-collection that everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what
+`strict` is JSON with one meaning, `question` the way from an answer to a message, `noise` what servers add, `promise` what
+holds then, `document` the collection that everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what
 the shuffler hands to the analyzer.
 """
 
 from shuffledp.core.octets import Decoded, MessageCode
 from shuffledp.live.wire.batch import Manifest
-from shuffledp.live.wire.document import (
-    Collection,
-    Noise,
-    Pledge,
-    ShufflerKey,
-    Windows,
-    compute_guarantee,
-    write_document,
-)
+from shuffledp.live.wire.document import Collection, ShufflerKey, Windows, write_document
 from shuffledp.live.wire.noise import Dummies, DummyKind
+from shuffledp.live.wire.promise import Noise, Pledge, compute_guarantee
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Opened
 from shuffledp.live.wire.texts import Asking, Kind, Part, Texts
