@@ -16,7 +16,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals.counts import SupportLaw
 from shuffledp.numerics.rounding import exp_upper
-from shuffledp.numerics.tree_noise import AddedNoise, IndependentLevels
+from shuffledp.numerics.tree_noise import AddedNoise, BinNoise, IndependentLevels
 from shuffledp.numerics.trees import LevelWeights
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.one_question import SAMPLED, Sampled
@@ -214,6 +214,47 @@ def test_sums_of_cells_have_certified_tails() -> None:
         true = exact[middle + x :].sum()
         bound = noise.tails(three).above(np.array([float(x)]))[0]
         assert true <= bound <= 1.6 * true
+
+
+@pytest.mark.parametrize("own", [0, 7, 40])
+def test_sums_of_cells_with_a_floor_have_certified_tails(own: int) -> None:
+    """The first of three cells, `own` of 40 people in it, against the exact law: on a lattice of thirds."""
+    n, p, q = 40, 0.5, 0.25
+    added = CutLaplaceSum(noise=CutLaplace(rate=1.0, most=8), times=2)
+    noise = BinNoise(n=n, cells=3, p=p, q=q, added=AddedNoise(noise=added))
+    first = (LevelWeights(values=np.array([[2 / 3, -1 / 3]]), counts=np.array([[1.0, 2.0]])),)
+    sent = np.ones(1)
+    for chance in (p,) * own + (q,) * (n - own):
+        sent = np.convolve(sent, [1 - chance, chance])
+    exact = spread_out(sent, 3)
+    for times in (2, 1, 1):
+        exact = np.convolve(exact, spread_out(added.masses, times))
+    thirds = np.arange(len(exact)) - 4 * added.most
+    sums = (thirds - n) / (3 * (p - q)) - (own - n / 3)
+    assert exact @ sums == pytest.approx(0, abs=1e-9)
+    assert math.sqrt(exact @ sums**2) == pytest.approx(find_spread(noise, own), rel=1e-9)
+    for x in (15.0, 25.0, 40.0):
+        for sign in (1.0, -1.0):
+            true = exact[sign * sums >= x].sum()
+            signed = (LevelWeights(values=sign * first[0].values, counts=first[0].counts),)
+            bound = noise.tails(signed).above(np.array([x]))[0]
+            assert true <= bound
+            assert x > 15 or bound <= 12 * true  # whatever the data are
+
+
+def find_spread(noise: BinNoise, own: int) -> float:
+    """The standard deviation for people of whom `own` are in the first cell."""
+    squares = [np.array([4 / 9, 1 / 9, 1 / 9])]
+    spare = noise.find_spare([np.sqrt(squares[0])])
+    taken = own * spare[0] + (noise.n - own) * spare[1]
+    return math.sqrt(noise.variances[0] * squares[0].sum() - taken)
+
+
+def spread_out(masses: np.ndarray, step: int) -> np.ndarray:
+    """The law of `step` times a number."""
+    found = np.zeros(step * (len(masses) - 1) + 1)
+    found[::step] = masses
+    return found
 
 
 def test_quantiles_from_cells() -> None:

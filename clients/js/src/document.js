@@ -1,5 +1,6 @@
 // The collection document, as a device reads it. Its id is the SHA-256 of its exact bytes. A client checks the hash, the
-// laws and their floor, sizes, keys and URL; it cannot recompute epsilon, which is therefore *claimed*.
+// laws and their floor, sizes, keys and URL. Where the servers add the noise it recomputes epsilon (promise.js); where the
+// devices do it cannot, and epsilon is *claimed*.
 
 import { checkParts, readAsking, readTexts, suggestAsking } from "./asking.js";
 import { WireError } from "./errors.js";
@@ -47,8 +48,8 @@ function bad(sentence) {
  * @typedef {{ id: number, first: number, last: number, public: Uint8Array }} ShufflerKey
  *
  * @typedef {object} Promised
- * @property {number} epsilon claimed
- * @property {number} delta claimed
+ * @property {number} epsilon claimed, unless `Collection.checked`
+ * @property {number} delta the same
  * @property {number} honest
  * @property {number} minBatch
  * @property {number} localEpsilon checked against the laws; Infinity: there is no floor
@@ -64,6 +65,8 @@ export class Collection {
   constructor(raw, id, top) {
     this.raw = raw;
     this.id = id;
+    /** Whether this client recomputed the promise; otherwise it is claimed. */
+    this.checked = false;
     this.version = 1 + FORMATS.indexOf(top.take("format"));
     if (!this.version) throw bad(`its format is none of ${FORMATS.join(", ")}`);
     if (top.take("suite") !== SUITE) throw bad(`its suite is not ${SUITE}`);
@@ -135,7 +138,9 @@ export class Collection {
     if (toHex(id) !== expectedId) throw bad("its hash is not the id of the collection");
     const content = readJson(raw), { questions } = content;
     await loadLaws(Array.isArray(questions) ? questions.map((each) => each?.law?.type) : []);
-    return new Collection(raw, id, new Fields("document", content));
+    const found = new Collection(raw, id, new Fields("document", content));
+    if (found.promise.noise === "servers") found.checked = (await import("./promise.js")).checkPromise(found.questions, found.promise);
+    return found;
   }
 
   get innerSize() {

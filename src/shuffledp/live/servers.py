@@ -69,12 +69,7 @@ def serve_questions(
     else:
         laws = list(calibrate_noise(moved, epsilon=pledge.epsilon, delta=left, times=times))
     made = tuple(_make(own, law) for own, law in zip(given, laws, strict=True))
-    total = sum(describe_dummies(each).mean_total for each in made)
-    if total > MOST_DUMMIES:
-        raise UnsupportedError(
-            f"each server would add {total:,} messages to a window, more than {MOST_DUMMIES:,}: ask for fewer "
-            'categories or cells, or write noise = "devices"'
-        )
+    _check_effort(asked, [describe_dummies(each) for each in made])
     return made
 
 
@@ -92,6 +87,23 @@ def _check(asked: "DesignQuestion") -> None:
             f"question {asked.name!r}: protocol = {asked.protocol!r} is for noise of the devices; with that of the "
             "servers a message is one bin"
         )
+
+
+def _check_effort(asked: Sequence["DesignQuestion"], laws: Sequence[Dummies]) -> None:
+    total = sum(law.mean_total for law in laws)
+    if total <= MOST_DUMMIES:
+        return
+    law, name = max(
+        ((law, each.name) for law, each in zip(laws, asked, strict=True)),
+        key=lambda pair: pair[0].mean_total,
+    )
+    fitting = (MOST_DUMMIES - total + law.mean_total) // law.most
+    much = f"about {fitting:,} fit" if fitting > 1 else "and the other questions are too many, too"
+    raise UnsupportedError(
+        f"each server would add {total:,} messages to a window, more than {MOST_DUMMIES:,}: question {name!r} has "
+        f"{law.bins:,} bins with {law.most:,} in each, {much}. Ask for fewer categories or cells, or write "
+        'noise = "devices", with a floor (local_epsilon = 3)'
+    )
 
 
 def _make(given: dict[str, Any], law: CutLaplace) -> ShuffleProtocol:

@@ -199,15 +199,18 @@ def test_survey_files_that_are_none(tmp_path, text):
     assert call("collection", "new", tmp_path / "missing.toml").exit_code == 2
 
 
-def test_quantiles_are_collected_live(tmp_path):
+@pytest.mark.parametrize(
+    ("more", "name"), [((), "server_noise"), (("--noise", "devices"), "local_tree")]
+)
+def test_quantiles_are_collected_live(tmp_path, more, name):
     path = tmp_path / "quantiles.toml"
     path.write_text(
         "epsilon = 1.0\ndelta = 1e-6\n[questions.q]\ntask = 'quantiles'\nlower = 0\nupper = 9\n"
         "[collection]\npeople = 2000\n"
     )
-    result = call("collection", "new", path)
+    result = call("collection", "new", path, *more)
     assert result.exit_code == 0, result.output
-    assert "by local_tree" in result.output
+    assert f"by {name}" in result.output
     assert call("collection", "check", tmp_path / "quantiles").exit_code == 0
 
 

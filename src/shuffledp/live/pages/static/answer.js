@@ -133,7 +133,7 @@ function describePromise(collection) {
     make("p", { id: "published" }, say("answer.publishedGuess", { tier: published, percent: percentAbove(guess) })),
     make("p", { id: "guess" }, say("answer.guess", { percent: percentAbove(collection.guess) })),
     make("details", {}, make("summary", {}, say("answer.numbers")),
-      make("p", {}, say("answer.shuffled", { epsilon: String(promise.epsilon), delta: String(promise.delta), together: say(promise.composed ? "answer.together" : "answer.each") })),
+      make("p", {}, say("answer.shuffled", { epsilon: String(promise.epsilon), delta: String(promise.delta), together: say(promise.composed ? "answer.together" : "answer.each"), by: say(collection.checked ? "answer.checked" : "answer.claimed") })),
       make("p", {}, say("answer.batch", { n: promise.minBatch }))),
   );
 }

@@ -1,0 +1,109 @@
+// What either server's noise alone keeps of a promise, recomputed from the document: the same formulas as in
+// accounting/server_noise.py. One message that moves changes `moves` numbers of dummies; each changes probabilities by a
+// factor of at most e^rate, but for an end of mass f that nothing else reaches. In floating point, with room for its rounding:
+// what is too close to tell is not told.
+
+import { WireError } from "./errors.js";
+import { scale } from "./exact.js";
+
+/**
+ * @typedef {import("./document.js").Question} Question
+ * @typedef {{ moves: number, rate: number, most: number, p: number, q: number }} Curve p and q of randomized response; 1 and 0: no floor
+ */
+
+const SLACK = 1e-9, CLOSE = 1 + 1e-13;
+const MOST_ANSWERS = 366; // that are composed
+const LARGEST = 30;
+const ADVANTAGE = 1.0098e-28; // of telling the words of one key of the generator from uniform ones
+const SPAN = 2 ** 19; // words of one key
+
+/** @param {Question} question @returns {Curve} */
+function describe({ noise, randomizer }) {
+  const { kind, rate, most } = /** @type {import("./noise.js").Dummies} */ (noise), [over, under] = randomizer.ratio;
+  const all = 2 ** randomizer.wordBits, floor = under !== 0n;
+  return { moves: kind === "count" ? 1 : 2, rate, most, p: floor ? Number(over) / all : 1, q: Number(under) / all };
+}
+
+/** The masses of Z = 0 .. L-1, of Z < 0, and of the end. @param {Curve} curve */
+function split({ rate, most }) {
+  const step = Math.exp(-rate), sides = -Math.expm1(-rate * (most + 1)) - step * Math.expm1(-rate * most);
+  const middle = -Math.expm1(-rate) / sides, end = middle * Math.exp(-rate * most), below = (1 - middle) / 2;
+  return { up: middle + below - end, down: below, end };
+}
+
+/** ln n! for n = 0 .. most. @param {number} most */
+function logFactorials(most) {
+  const found = [0];
+  for (let n = 1; n <= most; n++) found.push(found[n - 1] + Math.log(n));
+  return found;
+}
+
+/** ln x^n, and 0^0 = 1. @param {number} x @param {number} n */
+const logPower = (x, n) => (n ? n * Math.log(x) : 0);
+
+/** The divergence at the ratio e^loss; `pure`: nothing but the ends is left there. @param {Curve} curve @param {number} loss @param {boolean} pure */
+function diverge(curve, loss, pure) {
+  const { moves, rate } = curve, { up, down, end } = split(curve);
+  let total = -Math.expm1(moves * Math.log1p(-end));
+  if (pure) return total;
+  const facts = logFactorials(moves);
+  for (let j = moves; j >= 0; j--) {
+    const reach = rate * (2 * j - moves);
+    if (reach <= loss) break;
+    const mass = Math.exp(facts[moves] - facts[j] - facts[moves - j] + logPower(up, j) + logPower(down, moves - j));
+    total += mass * -Math.expm1(loss - reach);
+  }
+  return total;
+}
+
+/** Whether `times` of rate are at most epsilon, exactly. @param {number} rate @param {number} times @param {number} epsilon */
+const isWithin = (rate, times, epsilon) => scale(rate) * BigInt(times) <= scale(epsilon);
+
+/** The epsilon from which on only the ends are left. @param {Curve} curve */
+function findPure({ moves, rate, p, q }) {
+  const ratio = Math.exp(Math.min(moves * rate, LARGEST));
+  return q ? Math.log((ratio * p + q) / (p + ratio * q)) : moves * rate;
+}
+
+/** At least the delta of one message, or of all messages of one law without a floor. @param {Curve} curve @param {number} epsilon */
+export function findDelta(curve, epsilon) {
+  const { moves, rate, p, q } = curve;
+  if (!q) return diverge(curve, epsilon, isWithin(rate, moves, epsilon));
+  const growth = Math.exp(Math.min(epsilon, LARGEST)), left = p - growth * q;
+  if (left <= 0) return 0;
+  return left * diverge(curve, Math.log((growth * p - q) / left), findPure(curve) * CLOSE <= epsilon);
+}
+
+/** What the generators' words take of delta: those of a server, and of this device. @param {number} words @param {number} epsilon */
+const setAside = (words, epsilon) => (1 + Math.exp(epsilon)) * ADVANTAGE * (Math.ceil(words / SPAN) + 1);
+
+/**
+ * Whether the noise that the document tells the servers to add keeps its promise: true if it surely does, false if this
+ * takes the accountant of the Python package; a WireError if it surely does not.
+ * @param {Question[]} questions
+ * @param {import("./document.js").Promised} promise
+ */
+export function checkPromise(questions, { epsilon, delta, composed, reportsPerDevice, oneQuestion }) {
+  const times = composed ? reportsPerDevice : 1, curves = questions.map(describe);
+  if (times * curves.length > MOST_ANSWERS) return false;
+  const bins = questions.reduce((sum, { noise }) => sum + (noise?.bins ?? 0), 0);
+  const left = delta - setAside(2 * bins * times, epsilon);
+  const largest = Math.max(...curves.map((each) => findDelta(each, epsilon)));
+  if (oneQuestion || times * curves.length === 1) return judge(largest, left, true);
+  const [{ rate, most }] = curves, alike = curves.every((each) => !each.q && each.rate === rate && each.most === most);
+  if (alike) {
+    const moves = times * curves.reduce((sum, each) => sum + each.moves, 0);
+    return judge(findDelta({ rate, most, moves, p: 1, q: 0 }, epsilon), left, true);
+  }
+  judge(largest, left, true); // all messages tell at least as much as one
+  const exact = curves.reduce((sum, each) => sum + scale(each.rate) * BigInt(each.moves * times), 0n) <= scale(epsilon);
+  const close = times * curves.reduce((sum, each) => sum + findPure(each), 0) * CLOSE <= epsilon;
+  const ends = times * curves.reduce((sum, each) => sum + findDelta(each, findPure(each) * CLOSE), 0);
+  return (curves.some((each) => each.q) ? close : exact) && judge(ends, left, false);
+}
+
+/** @param {number} found @param {number} left @param {boolean} exact whether more than what is left breaks the promise */
+function judge(found, left, exact) {
+  if (exact && !(found * (1 - SLACK) <= left)) throw new WireError("promise", "the noise of the servers does not keep the promised epsilon and delta");
+  return found * (1 + SLACK) <= left;
+}

@@ -1,0 +1,128 @@
+"""A browser recomputes the promise of noise of the servers: it never believes what Python does not."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from live.wire.test_vectors import CLIENT, NODE, needs_node
+from shuffledp.core.errors import ShuffledpError
+from shuffledp.live.design import make_collection, parse_survey
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.strict import write_canonical
+
+FIVE = {"task": "histogram", "column": "way", "categories": ["a", "b", "c", "d", "e"]}
+YES = {"task": "count", "column": "home"}
+HALF = {"task": "median", "column": "age", "lower": 0, "upper": 120}
+NONE = {"local_epsilon": "none", "trust_the_shuffler": True}
+FLOOR = {"noise": "servers"}
+PLANS = {
+    "bins": ({"a": FIVE}, NONE),
+    "count": ({"a": YES}, NONE),
+    "equal weights": ({"a": FIVE, "b": YES}, NONE),
+    "weights": ({"a": {**FIVE, "weight": 3}, "b": YES}, NONE),
+    "weeks": ({"a": FIVE}, {**NONE, "windows": 52, "reports_per_device": 52}),
+    "floor": ({"a": FIVE}, FLOOR),
+    "cells": ({"a": HALF}, FLOOR),
+    "one question": ({"a": FIVE, "b": YES}, {**FLOOR, "one_question": True}),
+    "weeks with a floor": ({"a": FIVE}, {**FLOOR, "windows": 3, "reports_per_device": 3}),
+}
+UNDECIDED = {"weights", "weeks with a floor"}
+"""False promises that are called claimed, not false, unless one answer alone breaks them."""
+CHANGES = [{}, {"epsilon": "1.01"}, {"epsilon": "0.9"}, {"delta": "1e-9"}, {"delta": "1e-100"}]
+READ = """
+import { Collection } from "./src/index.js";
+let text = "";
+for await (const part of process.stdin) text += part;
+const found = [];
+for (const raw of JSON.parse(text)) {
+  const bytes = new TextEncoder().encode(raw);
+  const id = Buffer.from(await crypto.subtle.digest("SHA-256", bytes)).toString("hex");
+  const start = process.cpuUsage();
+  const said = await Collection.read(bytes, id).then((each) => each.checked, (error) => error.reason);
+  found.push([said, process.cpuUsage(start).user / 1e6]);
+}
+console.log(JSON.stringify(found));
+"""
+
+
+def ask_javascript(documents):
+    done = subprocess.run(
+        [NODE, "--input-type=module", "--eval", READ],
+        cwd=CLIENT,
+        input=json.dumps([raw.decode() for raw in documents]),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def write(name):
+    questions, collection = PLANS[name]
+    content = {"epsilon": 1.0, "delta": 1e-8, "questions": questions}
+    content["collection"] = {"people": 500, "url": "https://survey.example", **collection}
+    survey = parse_survey(content, Path("survey.toml"))
+    return make_collection(survey.choose_protocols(), survey.settings)[0].raw
+
+
+def change(raw, **promise):
+    content = json.loads(raw)
+    content["promise"] |= promise
+    return write_canonical(content)
+
+
+def holds(raw):
+    try:
+        Collection.read(raw).verify()
+    except ShuffledpError:
+        return False
+    return True
+
+
+@needs_node
+def test_a_browser_believes_what_python_recomputes_and_nothing_else():
+    names = list(PLANS)
+    documents = [change(write(name), **more) for name in names for more in CHANGES]
+    found = ask_javascript(documents)
+    assert max(seconds for _, seconds in found) < 1
+    for place, (raw, (said, _)) in enumerate(zip(documents, found, strict=True)):
+        name, more = names[place // len(CHANGES)], CHANGES[place % len(CHANGES)]
+        if more == {"delta": "1e-100"}:  # too small for the words of a server
+            assert said in ("promise", *[False] * (name in UNDECIDED)), (name, more)
+            continue
+        if holds(raw):
+            assert said is True, (name, more)
+        else:
+            assert said in ("promise", *[False] * (name in UNDECIDED)), (name, more)
+
+
+HOSTILE = [
+    {"kind": "bins", "bins": 5, "rate": "1e-300", "most": 1},
+    {"kind": "bins", "bins": 5, "rate": "1e-10", "most": 1},
+    {"kind": "bins", "bins": 5, "rate": "1e300", "most": 36},
+    {"kind": "bins", "bins": 5, "rate": "0.5", "most": 35},
+    {"kind": "bins", "bins": 5, "rate": "0.50001", "most": 36},
+    {"kind": "bins", "bins": 5, "rate": "1.0", "most": 36},
+    {"kind": "count", "bins": 5, "rate": "0.5", "most": 36},
+]
+
+
+@needs_node
+def test_laws_that_promise_too_much_are_refused_by_a_browser():
+    good = write("bins")
+    documents = []
+    for law in HOSTILE:
+        content = json.loads(good)
+        content["questions"][0]["noise"] = law
+        documents.append(write_canonical(content))
+    assert [said for said, _ in ask_javascript([good, *documents])] == [
+        True,
+        *["promise"] * 6,
+        "document",
+    ]
+    for raw in documents:
+        with pytest.raises(ShuffledpError):
+            Collection.read(raw).verify()
