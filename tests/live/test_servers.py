@@ -12,7 +12,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.live.analyzer import answer_question
 from shuffledp.live.design import Design, Settings, SurveyFile, foresee_error, parse_survey
 from shuffledp.live.serve import try_survey
-from shuffledp.live.servers import add_noise, describe_dummies
+from shuffledp.live.servers import _choose_cells, add_noise, describe_dummies
 from shuffledp.live.wire.noise import DummyKind
 from shuffledp.live.wire.promise import Noise, compute_guarantee
 from shuffledp.live.wire.question import read_questions
@@ -289,6 +289,13 @@ def test_few_people_have_few_cells_and_points_of_a_range_keep_their_own() -> Non
     assert cells == {80: 4, 1000: 16, 20_000: 32}
     exact = plan({"q": {"task": "range", **LIVE["range"]}}, people=1000, **TRUSTED).questions[0]
     assert exact.protocol.randomizer.domain.size == 121
+
+
+def test_cells_of_hopeless_questions_are_few() -> None:
+    """A fifth of a floor of 3 leaves nothing of a distribution function: every interval is all of it."""
+    given = {"task": "cdf", "lower": 0, "upper": 120, "epsilon": 0.6, "parts": 1}
+    whole = sdp.Integers(lower=0, upper=120)
+    assert _choose_cells(given, whole, 100, 0.2, 2e-7)["steps"] == 4
 
 
 def test_errors_of_shares_and_spreads_are_shares() -> None:

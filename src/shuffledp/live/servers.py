@@ -15,7 +15,7 @@ from shuffledp.accounting.server_noise import Moved, calibrate_noise
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Domain
+from shuffledp.core.domain import Domain, Integers
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -23,6 +23,7 @@ from shuffledp.live.wire.noise import MOST_DUMMIES, Dummies, DummyKind
 from shuffledp.live.wire.promise import Pledge, set_served_aside
 from shuffledp.live.wire.question import Question
 from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.protocols.server_noise import find_noise, make_server_noise
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _POINTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 6
 _CELLS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _WORTH = 0.75  # integers share cells if intervals are shorter by that
 _HOPELESS = 1.5  # times the shortest interval: finer cells are longer yet
+_USELESS = 0.5  # of everybody, or of the range, as a standard error
 _LEVEL = 0.95
 _BELOW = 1 - 1e-12  # so that floors that are rounded up do not add up to more
 
@@ -155,7 +157,7 @@ def _choose_cells(
     for each in tried:
         length = _measure_cells(each, people, epsilon, delta)
         worth = _WORTH if each is given else 1.0
-        if worth * length <= shortest:
+        if worth * length <= shortest and length < math.inf:
             best, shortest = each, length
         if length > _HOPELESS * shortest and each is not tried[-1]:
             break
@@ -163,13 +165,21 @@ def _choose_cells(
 
 
 def _measure_cells(given: dict[str, Any], people: int, epsilon: float, delta: float) -> float:
-    """The mean length of the answer's intervals if people are spread evenly; infinite where the floor alone is enough."""
+    """The mean length of the answer's intervals if people are spread evenly.
+
+    Infinite where the floor alone is enough, or the noise is so large that every interval is as long as can be.
+    """
     made = _fit(given, epsilon, delta)
     if made is None:
         return math.inf
-    assert made.offers.foresee is not None  # as that of all questions about cells
-    found = made.offers.foresee(_spread(people, made.randomizer.domain.size))
-    low, high = found.exact_interval(_LEVEL)
+    domain = made.randomizer.domain
+    assert isinstance(domain, Integers | Cells)  # as that of all questions about cells
+    assert made.offers.foresee is not None
+    counts = _spread(people, domain.size)
+    error = math.sqrt(float(np.max(made.analyzer.variance(counts))))
+    if error > _USELESS * ask_leaves(given["task"]).relate(domain, people):
+        return math.inf
+    low, high = made.offers.foresee(counts).exact_interval(_LEVEL)
     return float(np.mean(np.asarray(high) - np.asarray(low)))
 
 
