@@ -9,7 +9,6 @@ from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.promise import Noise
 from shuffledp.protocols.server_noise import make_server_noise
 
