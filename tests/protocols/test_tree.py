@@ -195,3 +195,13 @@ def test_bad_parameters_are_refused(change, said):
     given = {"n": 20_000, "lower": 0, "upper": 63, "epsilon": 1.0, "delta": 1e-6, **change}
     with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=said):
         tree.make(**given)
+
+
+def test_the_error_of_a_quantile_is_that_of_its_prefix(made):
+    """300 people in each cell: an error of the prefix by 300 moves the quantile by a cell."""
+    leaves = made.analyzer.fit(made.randomizer.deal(np.full(64, 300), sdp.SeededWords(1)))
+    points = (0.25, 0.5, 0.75)
+    width = float(leaves.edges[1] - leaves.edges[0])
+    for point, stderr in zip(points, ask_leaves("quantiles", points).stderr(leaves), strict=True):
+        wanted = leaves.stderrs[round(64 * point)] / 300 * width
+        assert abs(stderr - wanted) <= 1.5 * width
