@@ -111,6 +111,22 @@ class TestSameWordsSameTally:
         assert kept.n == N - len(range(3, N, 7))
         assert (kept.counts <= whole.counts).all()
 
+    def test_codes_that_were_kept_are_dealt_at_their_own_rows(self):
+        """Each piece has the words of its rows: no two pieces the same ones."""
+        kept = tuple(
+            sdp.engine.codes.Coded(np.zeros(size, dtype=np.uint8), None, None) for size in (3, 4, 5)
+        )
+        coder = sdp.engine.codes.Coder(domain=sdp.Categories(k=2), on_invalid="error")
+        shown = []
+        job = chunks.Job(
+            column=sdp.engine.take_column(pa.array([0] * 12)),
+            coder=coder,
+            report=lambda progress: shown.append(progress.rows),
+            read=kept,
+        )
+        assert [part.row for part in chunks._list_parts(job, 1)] == [0, 3, 7]
+        assert shown == [3, 7, 12]
+
     def test_every_engine_leaves_the_source_at_the_same_place(self, folder):
         column = sdp.open_column(folder / "people.parquet", "share")
         mean = sdp.protocols.duchi.make_local(lower=0.0, upper=1.0, steps=9, epsilon=1.0)

@@ -15,6 +15,7 @@ power failure), but let nobody else read the disk.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -240,7 +241,7 @@ def _encode(part: _Part, tapes: Tapes, row: int, some: Coded) -> list[NDArray[An
 
 def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[Any]) -> int:
     rows = _UNKNOWN_ROWS if column.rows_guess is None else column.rows_guess
-    width = payload.dtype.itemsize * int(np.prod(payload.shape[1:], dtype=np.int64))
+    width = payload.dtype.itemsize * math.prod(payload.shape[1:])
     return bucket_bits(rows * protocol.cost.messages_mean, width)
 
 
