@@ -1,4 +1,4 @@
-"""How notebooks show things: small pieces of HTML without scripts, style sheets or outside files.
+"""How notebooks show things: small pieces of HTML without scripts, style sheets or outside files; and pages of them.
 
 All text is escaped here. Colours are the reader's own (`currentColor`, no backgrounds); the two that bars
 have are seen on white and on black alike.
@@ -11,11 +11,31 @@ from collections.abc import Iterable, Sequence
 
 from shuffledp.core.display import Number, Picture, format_rows, keep_largest, name_columns
 
-__all__ = ["as_html", "as_prose", "list_facts", "make_table", "say", "stack"]
+__all__ = ["as_html", "as_prose", "frame_page", "list_facts", "make_table", "say", "stack"]
 
 _WIDTH, _HEIGHT = 180, 14
 _BAR, _NEGATIVE = "#0072B2", "#D55E00"
 _LIMIT = 50
+_PAGE = (
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
+)
+
+
+def frame_page(
+    title: str, body: str, style: str = "", *, language: str = "en", direction: str = "ltr"
+) -> str:
+    """Return a page with this body: no script, nothing from elsewhere, in light or dark as the reader likes it.
+
+    >>> "<title>a &lt; b</title>" in frame_page("a < b", say("now"))
+    True
+    """
+    return (
+        f'<!doctype html>\n<html lang={language} dir={direction}><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{_PAGE}{style}</style></head>\n"
+        f"<body>{body}</body></html>\n"
+    )
 
 
 def as_prose(text: str) -> str:

@@ -12,7 +12,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import CentralMechanism, Mechanism
-from shuffledp.core.notebook import as_html, as_prose, say, stack
+from shuffledp.core.notebook import as_html, as_prose, frame_page, say, stack
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.steps import draw_distribution
@@ -276,17 +276,10 @@ class SurveyAnswer:
     def plot(self, path: str | Path) -> Path:
         """One HTML page: all questions, the promise in words, and what was spent; no script, no outside file."""
         style = (
-            ":root{color-scheme:light dark}"
-            "body{font:15px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
             "table{display:block;overflow-x:auto;border-collapse:collapse}td,th{padding:.1em .6em;white-space:nowrap}"
             "th{font-weight:normal}thead th{opacity:.7}code{font-size:.92em}"
         )
-        page = (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{html.escape(self.title)}"
-            f"</title><style>{style}</style></head><body>{self._page_body()}</body></html>\n"
-        )
+        page = frame_page(self.title, self._page_body(), style)
         place = Path(path)
         place.write_text(page, encoding="utf-8")
         return place

@@ -31,7 +31,7 @@ from shuffledp.core.display import (
 )
 from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.notebook import as_prose
+from shuffledp.core.notebook import as_prose, frame_page
 from shuffledp.core.steps import QUARTILES, Steps, draw_distribution, find_steps
 from shuffledp.show.style import (
     FAINT,
@@ -403,14 +403,12 @@ def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
     said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
     small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
     name = html.escape(shorten_label(words.headline, 200))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{name}</title><style>{_STYLE}</style></head>\n<body><h1>{name}</h1>\n"
-        f"{''.join(said)}\n{draw_distribution(picture)}\n"
+    page = (
+        f"<h1>{name}</h1>\n{''.join(said)}\n{draw_distribution(picture)}\n"
         '<div class="t"><table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>'
-        f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer></body></html>\n"
+        f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer>"
     )
+    return frame_page(shorten_label(words.headline, 200), page, _STYLE)
 
 
 def _draw_point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
@@ -448,9 +446,7 @@ def _tell_row(columns: list[str], shapes: str) -> str:
 
 
 _STYLE = (
-    ":root{color-scheme:light dark}"
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-    "h1{font-size:1.3em}p{margin:.3em 0;opacity:.85}"
+    "body{max-width:60em}h1{font-size:1.3em}p{margin:.3em 0;opacity:.85}"
     "table{border-collapse:collapse;width:100%;margin-top:1em}"
     "th,td{padding:.2em .7em;text-align:left;font-weight:normal;white-space:nowrap}"
     ".t{overflow-x:auto}.w{color:#B34700;font-weight:bold;opacity:1}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.display import Number, count_decimals, format_number
 from shuffledp.core.errors import ShuffledpError, WireError
+from shuffledp.core.notebook import frame_page
 from shuffledp.core.version import __version__
 from shuffledp.live.disk import hold
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
@@ -307,17 +308,12 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
 def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
     """The results as one page: no script, nothing from elsewhere, every text escaped."""
     say = html.escape
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>",
-        f"<title>{say(collection.title)}</title>",
-        "<style>:root{color-scheme:light dark}"
-        "body{font:16px system-ui;max-width:46em;margin:2em auto;padding:0 1em}"
+    style = (
         "table{display:block;overflow-x:auto}"
         "td,th{text-align:left;padding:.2em 1em .2em 0}td.n{text-align:right}"
-        "i{display:inline-block;height:.8em;background:#0072B2}</style>",
-        f"<main><h1 dir=auto>{say(collection.title)}</h1>",
-    ]
+        "i{display:inline-block;height:.8em;background:#0072B2}"
+    )
+    parts = [f"<main><h1 dir=auto>{say(collection.title)}</h1>"]
     if not results:
         parts.append("<p>Nothing is published yet.</p>")
     for question in collection.questions if results else ():
@@ -330,7 +326,7 @@ def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
     parts.append(
         f"<h2>Who may learn what</h2><table><tr><th>compromised<th>people still have</tr>{rows}</table></main>"
     )
-    return "".join(parts)
+    return frame_page(collection.title, "".join(parts), style)
 
 
 def _table(result: dict[str, Any], name: str) -> str:

@@ -10,6 +10,7 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from shuffledp.core.notebook import frame_page
 from shuffledp.core.privacy import round_up
 from shuffledp.live.pages import speak
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["write_privacy"]
 
 _STYLE = (
-    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;"
-    "padding:0 1em}td{overflow-wrap:anywhere}th,td{text-align:start;vertical-align:top;padding:.3em 1em .3em 0}"
+    "td{overflow-wrap:anywhere}th,td{text-align:start;vertical-align:top;padding:.3em 1em .3em 0}"
     "mark{padding:0 .3em}@media(max-width:40em){th,td{display:block;padding:.3em 0 0}}"
 )
 
@@ -61,10 +61,10 @@ def write_privacy(collection: Collection) -> str:
     }
     rows = "".join(f"<tr><th scope=row>{say(key)}<td>{value}" for key, value in facts.items())
     title = html.escape(collection.title)
-    return (
-        f"<!doctype html><html lang={words.language} dir={words.direction}><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>"
-        f"<title>{say('title')}: {title}</title><style>{_STYLE}</style>"
+    body = (
         f"<main><h1>{say('title')}</h1><p dir=auto><strong>{title}</strong></p><p>{say('intro')}</p>"
-        f"<table>{rows}</table></main></html>"
+        f"<table>{rows}</table></main>"
     )
+    heading = f"{words.say('privacy.title')}: {collection.title}"
+    spoken = {"language": words.language, "direction": words.direction}
+    return frame_page(heading, body, _STYLE, **spoken)
