@@ -1,12 +1,15 @@
 """How an estimate and a promise look: correct numbers, harmless labels."""
 
 import html.parser
+import math
 
 import numpy as np
 import pytest
 
 import shuffledp as sdp
 from shuffledp.core.display import (
+    Instant,
+    Number,
     as_text,
     count_decimals,
     format_number,
@@ -44,6 +47,30 @@ def test_text_of_one_number():
     assert "1,234.56" in str(one)
     assert "1,234.32 .. 1,234.80" in str(one)
     assert len(str(one).splitlines()) == 2
+
+
+def test_the_largest_of_equal_rows_are_the_first():
+    table = list_numbers(estimate(1.0, 7.0, 3.0, 7.0, 7.0, -2.0))
+    assert [row.label for row in keep_largest(table, 2)] == ["1", "3"]
+    assert keep_largest(table, 6) == table
+
+
+@pytest.mark.parametrize("field", ["value", "stderr", "low", "high"])
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_json_has_no_infinity_in_any_place(field, number):
+    row = Number("a", 3.0, 1.0, 1.0, 5.0)
+    assert row.to_dict() == {"label": "a", "value": 3.0, "stderr": 1.0, "low": 1.0, "high": 5.0}
+    assert row._replace(**{field: number}).to_dict() == {**row.to_dict(), field: None}
+
+
+def test_json_has_dates_as_they_are_read():
+    day = Instant(86400.0)
+    row = Number("a", day, 1.0, day, day)
+    assert row.to_dict() == {
+        **dict.fromkeys(("value", "low", "high"), f"{day}"),
+        "label": "a",
+        "stderr": 1.0,
+    }
 
 
 def test_text_of_many_shows_the_largest_and_says_how_many_more():

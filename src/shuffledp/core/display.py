@@ -101,6 +101,8 @@ class Number(NamedTuple):
 
     def to_dict(self) -> dict[str, str | float | None]:
         """For JSON, which has no infinity: None."""
+        if type(self.value) is float and math.isfinite(sum(self[1:])):  # of a million, nearly all
+            return dict(zip(Number._fields, self, strict=True))
         return {name: _make_plain(value) for name, value in self._asdict().items()}
 
 
@@ -149,7 +151,7 @@ def list_numbers(
     if names is None:
         names = (label,) if np.ndim(estimate.value) == 0 else tuple(map(str, range(len(value))))
     columns = (array.tolist() for array in (value, stderr, low, high))
-    return [Number(*row) for row in zip(names, *columns, strict=True)]
+    return list(map(Number._make, zip(names, *columns, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +220,9 @@ def keep_largest(table: list[Number], limit: int) -> list[Number]:
     """
     if len(table) <= limit:
         return table
-    best = sorted(range(len(table)), key=lambda place: -table[place].value)[:limit]
-    return [table[place] for place in sorted(best)]
+    values = np.fromiter((row.value for row in table), np.float64, len(table))
+    best = np.sort(np.argsort(-values, kind="stable")[:limit])
+    return [table[place] for place in best.tolist()]
 
 
 def arrange(picture: Picture, kept: list[Number]) -> tuple[list[Number], dict[int, str]]:

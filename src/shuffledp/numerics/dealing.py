@@ -119,11 +119,14 @@ def binomials(
     array([245, 750])
     """
     undecided, words = _check_counts(counts), 1 << _check_bits(bits)
-    if len(thresholds) != len(undecided) or not all(0 <= t <= words for t in thresholds):
+    kinds = dict.fromkeys(thresholds)  # often one for a million counts
+    if len(thresholds) != len(undecided) or not all(0 <= t <= words for t in kinds):
         raise ParameterError("thresholds", thresholds, f"must be one of 0 .. 2^{bits} per count")
-    everything = np.array([threshold == words for threshold in thresholds], dtype=np.bool_)
+    each = thresholds if len(kinds) > 1 else list(kinds)
+    everything = np.array([threshold == words for threshold in each], dtype=np.bool_)
     below = np.where(everything, undecided, 0)
-    left = np.array([threshold % words for threshold in thresholds], dtype=np.uint64)
+    left = np.array([threshold % words for threshold in each], dtype=np.uint64)
+    left = np.broadcast_to(left, undecided.shape)
     who = np.arange(len(undecided))
     for level in range(bits - 1, -1, -1):
         open_ = (undecided > 0) & (left > 0)
