@@ -110,6 +110,13 @@ def test_line_is_multiply_and_add(size):
         np.testing.assert_array_equal(table[x], multiply(a, np.full(len(a), x), 16, 4) ^ b)
 
 
+def test_portions_of_products_do_not_matter(monkeypatch):
+    a, x = np.arange(1, 101, dtype=np.uint16), np.arange(100) % 37
+    whole = multiply(a, x, 37, 9)
+    monkeypatch.setattr(galois, "_AT_ONCE", 7)
+    assert np.array_equal(multiply(a, x, 37, 9), whole)
+
+
 def test_inputs_are_not_changed():
     a = np.arange(16, dtype=np.uint8)
     line(a, multiples(a, 16, 4), 16)

@@ -36,6 +36,7 @@ __all__ = [
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 _SYSTEMS = 1 << 12  # their pairs stay in the CPU's cache
+_AT_ONCE = 1 << 14  # products: their factors stay there, too
 _LISTED = 1 << 20  # candidates listed at once
 
 POLYNOMIALS = {
@@ -96,6 +97,9 @@ def multiply(a: Words, x: Codes, size: int, r: int) -> Words:
     >>> multiply(np.array([9, 9], dtype=np.uint8), np.array([2, 3]), 4, 4)
     array([1, 8], dtype=uint8)
     """
+    if len(a) > _AT_ONCE:
+        parts = (slice(start, start + _AT_ONCE) for start in range(0, len(a), _AT_ONCE))
+        return np.concatenate([multiply(a[part], x[part], size, r) for part in parts])
     factors = x.astype(a.dtype)
     word = a.dtype.type
     product = np.zeros_like(a)
