@@ -51,3 +51,15 @@ def test_equal_bins_are_computed_once():
     measured = measure(each, asked)
     foreseen = measured.made.analyzer.foresee(measured.inputs)
     assert np.shape(foreseen.value) == (2,)
+
+
+def test_equal_blocks_are_computed_once():
+    """At a large epsilon there are nearly as many blocks as categories: one has all people, the others nobody."""
+    inputs = np.zeros(10**5, dtype=np.int64)
+    inputs[7] = 239
+    made = sdp.protocols.hadamard.make_local(k=10**5, epsilon=11.0)
+    assert made.randomizer.blocks > 1000
+    foreseen = made.analyzer.foresee(inputs)
+    assert np.shape(foreseen.value) == (
+        3,
+    )  # the bin, another one of its block, one of another block

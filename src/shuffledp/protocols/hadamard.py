@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
-from shuffledp.core.arrays import Codes, Counts, Floats, Words
+from shuffledp.core.arrays import Codes, Counts, Floats, Words, distinct
 from shuffledp.core.domain import Categories
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.octets import NumberCode
@@ -260,13 +260,13 @@ class HadamardAnalyzer:
         return replace(found, labels=response.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """Return what the estimate is where the noise is at its mean: for held bins, and an empty one of each block."""
+        """Return the estimate where the noise is at its mean: for held bins, and an empty one of each kind of block."""
         n, lead = int(inputs.sum()), float(self.randomizer.lead)
         block = np.arange(self.randomizer.k) % self.randomizer.blocks
-        empty = np.flatnonzero(inputs == 0)
-        first = np.unique(block[empty], return_index=True)[1]
-        kinds = np.concatenate([np.flatnonzero(inputs), empty[first]])
-        holders, own = np.bincount(block, weights=inputs)[block[kinds]], inputs[kinds]
+        people = np.bincount(block, weights=inputs)  # of each block: most have none
+        held, open_ = np.flatnonzero(inputs != 0), np.bincount(block, weights=inputs == 0) > 0
+        holders = np.concatenate([people[block[held]], distinct(people[open_])])
+        own = np.concatenate([inputs[held], np.zeros(len(holders) - len(held), dtype=np.int64)])
         in_block = np.rint(n * float(self._stray) + lead * holders).astype(np.int64)
         return self._answer(n, np.rint(lead * own).astype(np.int64), in_block)
 
