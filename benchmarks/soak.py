@@ -60,6 +60,7 @@ NOISY_ANALYZER = (*ANALYZER[:2], "charged", "drafted", "logged", *ANALYZER[4:])
 _MOST_BINS = 10_000
 _SECONDS = 4000  # of a window, more than a clock may jump unasked
 _PATIENCE = 600.0  # for anything that must happen
+_WARM = 30.0  # seconds until a process has loaded what it needs
 _WEEK = 7 * 86_400.0
 _BRIEF = 4096  # bytes that a file may have while the disk is full
 
@@ -573,13 +574,16 @@ class Soak:
         return sum(found[each] == 0 for each in mine), sum(many > 1 for many in found.values())
 
     def grow(self) -> dict[str, float]:
-        """By how many megabytes a process has grown since it was 10 seconds old, the largest of each kind."""
+        """By how many megabytes a process has grown beyond its first half minute, the largest of each kind.
+
+        On a busy machine it takes that long until a process has loaded what it needs.
+        """
         found: dict[str, float] = {}
         for (name, _), sizes in self.memory.items():
-            start = sizes[0][0]
-            later = [size for moment, size in sizes if moment >= start + 10]
-            if later:
-                found[name] = max(found.get(name, 0.0), max(later) - later[0])
+            warm = sizes[0][0] + _WARM
+            first = max(size for moment, size in sizes if moment < warm)
+            grown = max((size - first for moment, size in sizes if moment >= warm), default=0.0)
+            found[name] = max(found.get(name, 0.0), grown)
         return found
 
     def report(self) -> int:

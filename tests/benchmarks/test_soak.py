@@ -148,10 +148,14 @@ def test_a_window_begins_at_its_time_however_long_the_ones_before_took(tmp_path,
     assert {actor.control.offset for actor in found.actors.values()} == {found.offset}
 
 
-def test_memory_is_counted_from_the_tenth_second_on():
+def test_memory_is_counted_from_the_first_half_minute_on():
     found = object.__new__(soak.Soak)
-    found.memory = {("shuffler", 7): [(0.0, 10.0), (11.0, 60.0), (30.0, 75.0), (40.0, 70.0)]}
-    assert found.grow() == {"shuffler": 15.0}
+    found.memory = {
+        ("shuffler", 7): [(5.0, 10.0), (16.0, 60.0), (36.0, 75.0), (40.0, 70.0)],
+        ("shuffler", 8): [(45.0, 10.0), (50.0, 90.0)],
+        ("analyzer", 9): [(5.0, 90.0), (36.0, 70.0)],
+    }
+    assert found.grow() == {"shuffler": 15.0, "analyzer": 0.0}
 
 
 @pytest.mark.slow

@@ -87,6 +87,22 @@ def test_of_two_hosts_that_draw_at_once_the_one_in_the_log_counts(tmp_path, over
     assert list_drafts(one) == {hashlib.sha256(batch).digest()}
 
 
+def test_of_several_drafts_the_one_in_the_log_is_finished(tmp_path):
+    """Both hosts died, one with a draft, the other one with a draft and an entry."""
+    hosts = open_hosts(tmp_path, (crash_at("kept"), crash_at("logged")))
+    fill(hosts[0])
+    for host in hosts:
+        with pytest.raises(CrashError):
+            host.tick(LATE)
+        host.store.close()
+    again = open_hosts(tmp_path)[0]
+    assert len(list_drafts(again)) == 2
+    again.tick(LATE)
+    batch = fetch(again)[2]
+    assert batch == hosts[1].batch_path(0).read_bytes()
+    assert list_drafts(again) == {hashlib.sha256(batch).digest()}
+
+
 def test_a_host_that_comes_too_late_leaves_no_draft(tmp_path):
     def overtake(name):
         if name == "renamed":
