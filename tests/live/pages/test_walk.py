@@ -1,6 +1,7 @@
 """A walk through the pages: what is shown is what happens, nothing is lost, and words come from the numbers."""
 
 import dataclasses
+import math
 import re
 import time
 from urllib.parse import urlsplit
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 
 import live_support as live
+from live import server_support as servers
 from live.pages.test_pages import AXE, Visit, answer, find_barriers
 from live.wire.vectors import ask_all
 from shuffledp import protocols
 from shuffledp.live import pages
 from shuffledp.live.analyzer import open_records
 from shuffledp.live.serve.analyzer import describe_collection
-from shuffledp.live.wire import Collection, Pledge, Windows
+from shuffledp.live.wire import Collection, Noise, Pledge, Windows
 from shuffledp.live.wire.report import open_report, split_upload
 from shuffledp.live.wire.texts import Asking, Kind, Part, Texts
 from support import need
@@ -176,6 +178,18 @@ def test_words_come_from_the_numbers(browser, place, epsilon, floor, published, 
         assert "100.0 %" not in whole
         assert "Nobody gets the answer itself" not in whole
         visit.check()
+
+
+def test_the_page_says_which_numbers_it_has_recomputed(browser, place):
+    """Of the servers' noise; of the devices' they are claimed."""
+    noisy = servers.questions(rates=(0.5, 1.0), most=(30, 30))[:1]
+    none = {"local_epsilon": math.inf, "trust_the_shuffler": True, "noise": Noise.SERVERS}
+    with Visit(browser) as visit:
+        show_page(visit, place)
+        assert "claimed by the survey" in visit.page.text_content("main")
+    with Visit(browser) as visit:
+        show_page(visit, place, questions=noisy, **none)
+        assert "recomputed here, from the noise" in visit.page.text_content("main")
 
 
 def test_closing_says_what_it_deletes_and_asks(browser, demonstration):
