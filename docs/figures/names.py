@@ -46,7 +46,7 @@ def _link(name: str, found: object) -> str:
 @cache
 def _pages() -> dict[str, str]:
     return {
-        module: path.name
-        for path in sorted(REFERENCE.glob("*.md"))
+        module: str(path.relative_to(REFERENCE))
+        for path in sorted(REFERENCE.rglob("*.md"))
         for module in re.findall(r"^::: ([\w.]+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     }

@@ -1,7 +1,7 @@
 """Every picture of the documentation, drawn anew: `make pictures`.
 
 `COMMANDS` says which command draws which files; a test compares that with the pictures that there are. Needs
-Matplotlib.
+Matplotlib, and Chromium with Playwright for the screens of pages.
 """
 
 import shlex
@@ -23,6 +23,11 @@ COMMANDS = {
         "docs/guides/img/others.svg",
     ),
     "docs/figures/home.py": ("docs/img/trust.svg",),
+    "docs/figures/screens.py": tuple(
+        f"docs/img/screens/{page}-{scheme}.svg"
+        for page in ("answer", "desk", "results")
+        for scheme in ("dark", "light")
+    ),
     "docs/figures/words.py": ("docs/howto/img/words.svg",),
     "benchmarks/cost.py docs/img/dealing-cost.svg docs/img/dealing-cost.json --draw": (
         "docs/img/dealing-cost.svg",

@@ -139,20 +139,45 @@ def claims() -> str:
     return "\n".join(lines) + "\n"
 
 
-def protocol_modules() -> str:
-    """A heading and the documentation of each module, for mkdocstrings."""
-    return _modules((spec.title, spec.make_local or spec.make) for spec in PROTOCOLS)
+_PAGES = {
+    ("count", "shuffle"): "counts",
+    ("count", "both"): "counts",
+    ("histogram", "shuffle"): "histograms",
+    ("histogram", "both"): "frequency-oracles",
+    ("mean", "shuffle"): "sums-and-means",
+    ("mean", "both"): "sums-and-means",
+    ("quantiles", "shuffle"): "quantiles-and-words",
+    ("quantiles", "local"): "quantiles-and-words",
+    ("words", "shuffle"): "quantiles-and-words",
+    ("words", "both"): "quantiles-and-words",
+}
+"""On which page a protocol is documented, by its task and model: all of them on one would be too large for a phone."""
+
+
+def _page_of(spec: sdp.protocols.Spec) -> tuple[str, str]:
+    return ("mean" if spec.task == "sum" else spec.task, _name_models(spec))
+
+
+def _find_module(spec: sdp.protocols.Spec) -> str:
+    maker = spec.make_local or spec.make
+    assert maker is not None
+    return maker.__module__
+
+
+def protocol_modules(page: str) -> str:
+    """A heading and the documentation of each module of a page, for mkdocstrings."""
+    here = (spec for spec in PROTOCOLS if _PAGES[_page_of(spec)] == page)
+    return _modules((spec.title, _find_module(spec)) for spec in here)
 
 
 def mechanism_modules() -> str:
-    return _modules((spec.title, spec.make) for spec in MECHANISMS)
+    return _modules((spec.title, spec.make.__module__) for spec in MECHANISMS)
 
 
-def _modules(makers: Iterable[tuple[str, Callable[..., object] | None]]) -> str:
+def _modules(listed: Iterable[tuple[str, str]]) -> str:
     titles: dict[str, list[str]] = {}
-    for title, maker in makers:
-        assert maker is not None
-        titles.setdefault(maker.__module__, []).append(title)
+    for title, module in listed:
+        titles.setdefault(module, []).append(title)
     return "\n".join(
         f"## {_capitalize(' and '.join(listed))}\n\n::: {module}\n"
         for module, listed in titles.items()
@@ -185,7 +210,11 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/guides/comparison.md": {"comparison": comparison.table},
     "docs/guides/which-epsilon.md": {"epsilons": epsilon.table},
     "docs/howto/add-a-protocol.md": {"capabilities": capabilities},
-    "docs/reference/protocols.md": {"protocols": protocols, "modules": protocol_modules},
+    "docs/reference/protocols.md": {"protocols": protocols},
+    **{
+        f"docs/reference/protocols/{page}.md": {"modules": partial(protocol_modules, page)}
+        for page in dict.fromkeys(_PAGES.values())
+    },
     "docs/reference/claims.md": {"claims": claims},
     "docs/reference/cli.md": {
         f"options of {name}": partial(commands.list_options, name)

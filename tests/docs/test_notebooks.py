@@ -1,11 +1,10 @@
 """The notebooks of the documentation run from top to bottom, and are kept without their outputs."""
 
-import ast
 import json
-from types import ModuleType
 
 import pytest
 
+from notebooks import execute, read_cells, render
 from repository import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
@@ -13,28 +12,16 @@ LARGEST = 100_000
 
 
 def cells(path, kind):
-    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == kind]
-
-
-def execute(source, namespace):
-    """Run a cell as a notebook does: the value of a last expression is shown."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "cell", "exec"), namespace)  # noqa: S102
-    if last is None:
-        return None
-    value = eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)  # noqa: S307
-    show = getattr(value, "_repr_html_", None)
-    return repr(value) if show is None else show()
+    return [source for found, source in read_cells(path) if found == kind]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_cell_runs(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    module = ModuleType("notebook")
-    shown = [execute(source, module.__dict__) for source in cells(path, "code")]
-    assert sum("<" in (text or "") for text in shown) >= 5, "it shows what notebooks can show"
+def test_every_cell_runs_and_is_shown_on_its_page(path):
+    written, shown = render(path, path.name)
+    assert sum("<table" in text or "<svg" in text for text in shown) >= 5, "what notebooks can show"
+    for place in range(len(cells(path, "code"))):
+        assert f'<div id="shown-{place}"></div>' in written
+    assert f"docs/{path.name}" in written.partition("```")[0], "it says where the file is"
 
 
 def test_a_cell_that_fails_is_noticed():
