@@ -23,6 +23,9 @@ from support import need
 ROOT = Path(__file__).parents[3]
 AXE = ROOT / ".venv" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
 pytestmark = pytest.mark.xdist_group("browser")
+PATIENCE = (
+    180_000  # ms: a survey starts two processes, 2 s of work, which took 35 s beside 20 others
+)
 
 
 class Visit:
@@ -30,6 +33,7 @@ class Visit:
 
     def __init__(self, browser, **options):
         self.context = browser.new_context(**options)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.errors, self.hosts = [], set()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

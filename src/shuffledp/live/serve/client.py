@@ -61,7 +61,7 @@ def connect(base: str, certificate: Certificate | None = None) -> httpx.Client:
 
     return httpx.Client(
         base_url=base,
-        verify=True if certificate is None else trust(certificate),
+        verify=trust(certificate),
         timeout=_PATIENCE,
         follow_redirects=False,
         trust_env=False,
@@ -207,10 +207,11 @@ class Operator:
             raise DataError(f"the shuffler of {self._home.path} is not running on this machine")
         token = (self._home.shuffler / "admin-token").read_text()
         return httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(path)),
+            transport=httpx.HTTPTransport(verify=trust(), uds=str(path)),
             base_url="http://localhost",
             headers={"Authorization": f"Bearer {token}"},
             timeout=600,
+            trust_env=False,
         )
 
     def status(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import datetime
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,13 +154,25 @@ def _make(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
     return found.public_bytes(serialization.Encoding.PEM), private
 
 
-def trust(certificate: Certificate) -> SSLContext:
-    """Trust what everybody trusts, and this certificate for the host that it names."""
+def trust(certificate: Certificate | None = None) -> SSLContext:
+    """Trust what everybody trusts, and this certificate for the host that it names.
+
+    Made once and shared: it takes longer to make than most requests to answer.
+
+    >>> trust() is trust()
+    True
+    """
+    return _trust("" if certificate is None else certificate.chain.read_text())
+
+
+@cache
+def _trust(chain: str) -> SSLContext:
     import ssl
 
     import httpx
 
     found = httpx.create_ssl_context(trust_env=False)
-    found.load_verify_locations(certificate.chain)
-    found.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # its issuer need not be known
+    if chain:
+        found.load_verify_locations(cadata=chain)
+        found.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # its issuer need not be known
     return found
