@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -119,8 +120,11 @@ def new(
         collection, shuffler, secrets = sdp.live.make_collection(design, found.settings, keys)
         home.create(collection, shuffler, secrets)
         tell(describe_collection(collection))
-        tell(f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.")
-        tell(sdp.live.compare_noise(found, design))
+        for line in (
+            f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.",
+            sdp.live.compare_noise(found, design),
+        ):
+            tell(textwrap.fill(line, 80))
         for name, needed in design.find_sight(found.settings.people).items():
             tell(
                 f"{name}: of {found.settings.people:,} people {needed:,} must have a word for it to be found "

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,6 +31,7 @@ __all__ = ["doctor"]
 _PATIENCE = 20  # seconds that a program may take to say its version
 _WORDS = 1 << 20  # eight megabytes of keystream
 _FIRST_JAVA = 17  # that Spark 4 runs on
+_WIDTH = 80 - 27  # what is left beside the marks and names
 _EXTRAS = {
     "data": ("files: run, learn, test, randomize", ("duckdb", "pyarrow")),
     "plot": ("pictures: --plot, demo, lab", ("matplotlib",)),
@@ -86,9 +88,12 @@ def doctor(as_json: JsonOption = False) -> None:
 
 def _print(finding: _Finding) -> None:
     mark = "ok" if finding.works else "BROKEN" if finding.needed else "-"
-    typer.echo(f"{mark:<7}{finding.name:<20}{finding.found}")
+    lines = textwrap.wrap(finding.found, _WIDTH, break_long_words=False, break_on_hyphens=False)
     if finding.advice is not None and not finding.works:
-        typer.echo(f"{'':<27}{finding.advice}")
+        lines += textwrap.wrap(finding.advice, _WIDTH)
+    for place, line in enumerate(lines or [""]):
+        head = "" if place else f"{mark:<7}{finding.name:<20}"
+        typer.echo(f"{head:<27}{line}")
 
 
 def _examine() -> Iterator[_Finding]:

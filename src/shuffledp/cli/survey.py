@@ -9,7 +9,7 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import TASK_NAMES, ForceOption, whole_number
-from shuffledp.cli._terminal import explain_errors, say, tell
+from shuffledp.cli._terminal import explain_errors, say, say_lines, tell
 
 __all__ = ["app"]
 
@@ -34,7 +34,7 @@ def check(
     with explain_errors():
         survey = sdp.Survey.load(path)
         if n is not None:
-            typer.echo(str(survey.plan(whole_number(n))))
+            say_lines(str(survey.plan(whole_number(n))))
         else:
             survey.tasks({}, 10**6)
         count = len(survey.questions)

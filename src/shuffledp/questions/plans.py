@@ -51,6 +51,7 @@ __all__ = ["SurveyPlan", "SurveyRow", "make_plan"]
 
 _HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
+_LONGEST_NAME = 16  # of a question in a table
 _STEEPEST = 8.0  # how far apart the budgets may be that the planner chooses
 _AS_GOOD = 1.05  # with fewer messages
 _MANY = 6  # histograms, from which dummies are as good as correlated noise by calculation
@@ -221,11 +222,13 @@ class SurveyPlan:
         }
 
     def __str__(self) -> str:
-        lines = [_HEADS, *self._lines()]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(_HEADS))]
+        named = [(shorten_label(line[0], _LONGEST_NAME), *line[1:]) for line in self._lines()]
+        # The task is known: without it the table fits into 80 columns.
+        lines = [(line[0], *line[2:]) for line in (_HEADS, *named)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = [
             "  ".join(
-                cell.ljust(width) if place < 3 else cell.rjust(width)
+                cell.ljust(width) if place < 2 else cell.rjust(width)
                 for place, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines

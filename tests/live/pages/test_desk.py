@@ -73,6 +73,26 @@ def ask(place, monkeypatch):
     return open_desk
 
 
+def test_the_price_of_choosing_several_is_shown():
+    """One choice alone is as exact as the preview of a survey with that one says."""
+
+    def preview(*names):
+        part = {"kind": "several", "part_of": {"name": "pets", "text": "Which?"}}
+        questions = {name: {"task": "count", "text": name, "asked": part} for name in names}
+        content = {
+            **SURVEY,
+            "questions": questions,
+            "collection": {"title": "Pets", "people": 2000},
+        }
+        return operator.Planner().preview(operator.read_form(content))
+
+    (price,) = preview("dog", "cat", "bird")["several"]
+    (alone,) = preview("dog")["several"]
+    assert (price["text"], price["choices"], alone["choices"]) == ("Which?", 3, 1)
+    assert price["share"] > 1.2 * price["alone"]
+    assert price["alone"] == alone["alone"] == alone["share"]
+
+
 def test_surveys_and_drafts_come_back(ask, place):
     first = ask()
     for _ in range(2):

@@ -110,6 +110,7 @@ class Planner:
             "one_question": pledge.one_question,
             "influence": _keep_finite(design.influence),
             "bytes": design.measure_report(tokens=survey.settings.tokens),
+            "several": _price_several(design, survey),
             "questions": [
                 {
                     "name": each.name,
@@ -230,6 +231,40 @@ def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[st
     if question.kind.yes_or_no:
         return np.array([float(counts[1])]), ("yes",)
     return counts.astype(np.float64), question.labels or domain.labels
+
+
+def _price_several(design: Design, survey: SurveyFile) -> list[dict[str, Any]]:
+    """How exact the choices of each "choose several" are, in shares of the people, and how exact one alone would be."""
+    groups: dict[str, list[Question]] = {}
+    for each in design.questions:
+        if each.asked.part_of is not None:
+            groups.setdefault(each.asked.part_of.name, []).append(each)
+    people, floor = survey.settings.people, design.pledge.local_epsilon
+    settings = survey.settings
+    if math.isfinite(floor):  # it may have been solved for
+        settings = replace(settings, local_epsilon=floor)
+    priced = []
+    for first, *more in groups.values():
+        left_out = {each.name for each in more}
+        kept = tuple(each for each in survey.asked if each.name not in left_out)
+        alone = replace(survey, asked=kept, settings=settings).choose_protocols()
+        (same,) = (each for each in alone.questions if each.name == first.name)
+        assert first.asked.part_of is not None
+        shares = [
+            _measure_bar(plan, question, people) / people
+            for plan, question in ((design, first), (alone, same))
+        ]
+        text = first.asked.part_of.text
+        priced.append(
+            {"text": text, "choices": 1 + len(more), "share": shares[0], "alone": shares[1]}
+        )
+    return priced
+
+
+def _measure_bar(design: Design, question: Question, people: int) -> float:
+    """Half of the error bar of a yes or no, in people."""
+    (bar,) = _imagine(question, people, design.sample(people))["estimate"]
+    return float(bar["high"] - bar["value"])
 
 
 def _largest_error(design: Design, people: int) -> float:

@@ -88,7 +88,15 @@ async function show(device, collection) {
 /** Something to open, which is loaded only then. @param {Collection} collection @param {string} key @param {"illustrate" | "explainTrust" | "explainCheck"} what */
 function explain(collection, key, what) {
   const box = make("details", {}, make("summary", {}, say(`answer.${key}`)));
-  box.addEventListener("toggle", async () => box.append(...(await loadMore())[what](collection)), { once: true });
+  const wait = () => box.addEventListener("toggle", async () => {
+    try {
+      box.append(...(await loadMore())[what](collection));
+    } catch { // no connection: it can be opened again
+      box.removeAttribute("open");
+      wait();
+    }
+  }, { once: true });
+  wait();
   return box;
 }
 
@@ -161,7 +169,7 @@ function makeForm(device, collection, status) {
       form.querySelectorAll("fieldset").forEach((/** @type {HTMLElement} */ each) => each.setAttribute("disabled", ""));
       button.remove();
       form.append(makeAgain(device, collection, window, status));
-      addEventListener("acknowledged", async () => form.after((await loadMore()).showSent(sent)), { once: true });
+      addEventListener("acknowledged", () => loadMore().then((more) => form.after(more.showSent(sent)), () => {}), { once: true });
       await send(device, collection, window, status);
     } catch (error) {
       const reason = error instanceof WireError ? error.reason : "", known = look("answer.failures");
@@ -200,6 +208,7 @@ function makeCode(value) {
 
 /** @param {HTMLElement} status @param {import("../device/device.js").State} state */
 function tellState(status, state) {
+  status.dataset.state = state;
   tell(status, say(`answer.states.${state}`), state === "acknowledged" ? "good" : state === "refused" ? "bad" : "");
 }
 

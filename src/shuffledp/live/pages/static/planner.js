@@ -237,6 +237,7 @@ function showPreview(found) {
   return [
     make("h3", {}, say("desk.preview")),
     ...sums.map(([text, percent]) => make("p", { class: "summary" }, say(String(text), { people, percent: count(Number(percent), { maximumSignificantDigits: 2 }) }))),
+    ...found.several.map((/** @type {any} */ each) => make("p", { class: "price" }, say("desk.severalPrice", { text: each.text, n: each.choices, ...Object.fromEntries(["share", "alone"].map((kind) => [kind, count(100 * each[kind], { maximumSignificantDigits: 2 })])) }))),
     ...found.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`, rows = each.estimate.map((/** @type {any} */ row) => nameRow(each, row));
       const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(rows, title, width, isShare(each.task) ? each.people : null);
