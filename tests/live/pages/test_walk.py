@@ -442,6 +442,12 @@ def ask_in_every_way():
     return scale, *several, dataclasses.replace(home, labels=("nö", "klar")), number
 
 
+def test_results_know_what_the_ends_of_a_scale_mean():
+    described = describe_collection(live.make_collection(questions=ask_in_every_way()))
+    ends = [each["scale"] for each in described["questions"]]
+    assert ends == [{"1": "gar nicht", "5": "sehr"}, None, None, None, None]
+
+
 @pytest.mark.parametrize(
     ("language", "direction", "send", "scheme"),
     [

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from shuffledp.live.serve.folders import Home
     from shuffledp.live.serve.tls import Certificate
     from shuffledp.live.wire.document import Collection
+    from shuffledp.live.wire.question import Question
 
 __all__ = ["run_analyzer", "show_page", "show_text", "work_once"]
 
@@ -278,6 +279,14 @@ def make_app(
     return Starlette(routes=[*routes, *asset_routes()])
 
 
+def _name_ends(question: Question) -> dict[str, str] | None:
+    """What the first and the last step of a scale mean, by their labels."""
+    if question.asked.ends is None or question.labels is None:
+        return None
+    steps = question.labels[: -1 if question.asked.skip else None]
+    return dict(zip((steps[0], steps[-1]), question.asked.ends, strict=True))
+
+
 def describe_collection(collection: Collection) -> dict[str, Any]:
     """What the pages of results say about a collection."""
     questions = []
@@ -290,6 +299,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
             "task": each.task,
             "part": None if part is None else part.text,
             "unit": each.asked.unit,
+            "scale": _name_ends(each),
             "yes": each.labels[1] if each.kind.yes_or_no and each.labels else None,
         }
         made = {"protocol": known.name, "title": known.title, "reference": known.reference}

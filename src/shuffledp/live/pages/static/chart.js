@@ -62,8 +62,9 @@ export function drawBars(rows, title, width = fitWidth(), people = null) {
  * @param {number} lower
  * @param {number} upper
  * @param {string} title
+ * @param {string} unit of the number, after a space
  */
-export function drawRange(row, lower, upper, title, width = fitWidth()) {
+export function drawRange(row, lower, upper, title, width = fitWidth(), unit = "") {
   const margin = 40;
   const [low, high] = [Math.min(lower, row.low), Math.max(upper, row.high)];
   const place = (/** @type {number} */ value) => margin + ((value - low) / (high - low)) * (width - 2 * margin);
@@ -72,7 +73,7 @@ export function drawRange(row, lower, upper, title, width = fitWidth()) {
     draw("line", { x1: place(lower), x2: place(upper), y1: 46, y2: 46, class: "axis" }),
     draw("line", { x1: place(row.low), x2: place(row.high), y1: 46, y2: 46, class: "whisker" }),
     draw("circle", { cx: place(row.value), cy: 46, r: 7, class: "dot" }),
-    draw("text", { x: place(row.value), y: 26, "text-anchor": "middle" }, show(row.value)),
+    draw("text", { x: place(row.value), y: 26, "text-anchor": "middle" }, show(row.value) + unit),
     draw("text", { x: place(lower), y: 76, "text-anchor": "middle" }, show(lower)),
     draw("text", { x: place(upper), y: 76, "text-anchor": "middle" }, show(upper)),
   );

@@ -14,7 +14,7 @@ import { describePromised, sayTogether } from "./trust.js";
 export function showResults(place, collection, results, base = "") {
   if (!results.length) return place.append(make("p", {}, say("result.none")));
   const last = results[results.length - 1], { promise } = last;
-  for (const question of collection.questions) place.append(showQuestion(question, results));
+  for (const [question, answers] of joinChoices(collection.questions, results)) place.append(showQuestion(question, answers));
   const link = (/** @type {string} */ kind) => make("a", { href: `${base}/results.${kind}`, download: `results.${kind}` }, kind.toUpperCase());
   place.append(
     make("p", { class: "soft" }, say("result.intervals", { percent: Math.round(100 * last.level) })),
@@ -27,6 +27,25 @@ export function showResults(place, collection, results, base = "") {
       make("h3", {}, say("answer.check")), make("p", {}, say("more.checkText")), make("p", { class: "code" }, collection.id)),
   );
 }
+
+/**
+ * Each question with its results; choices of the same question are one, if the same people answered them.
+ * @param {any[]} questions @param {any[]} results @returns {[any, any[]][]}
+ */
+function joinChoices(questions, results) {
+  return questions.flatMap((question, place) => {
+    const choices = question.part ? questions.filter((each) => each.part === question.part) : [question];
+    const answered = (/** @type {any} */ each) => results.map((result) => result.questions[each.name].people).join();
+    if (!question.part || choices.some((each) => answered(each) !== answered(question))) return [[question, results]];
+    if (questions.findIndex((each) => each.part === question.part) < place) return [];
+    const joined = results.map((result) => ({ ...result, questions: { [question.name]: {
+      ...result.questions[question.name], estimate: choices.map((each) => ({ ...result.questions[each.name].estimate[0], label: each.text })) } } }));
+    return [[{ ...question, text: question.part, part: null, task: "several" }, joined]];
+  });
+}
+
+// Whoever prints has no use for what is folded away.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));
 
 /** The promise, or the floor, of a published result in words. @param {"promise" | "floor"} what @param {any} p */
 export function describeFloor(what, p) {
@@ -56,6 +75,7 @@ function showMethods(collection, last) {
 /** The row with a label in words. @param {any} question @param {any} row */
 export function nameRow(question, row) {
   if (question.task === "count") return { ...row, label: question.yes && question.yes !== "yes" ? question.yes : say("answer.yes") };
+  if (question.scale?.[row.label]) return { ...row, label: `${row.label} (${question.scale[row.label]})` };
   if (question.task !== "quantiles") return row;
   const at = Number(row.label);
   return { ...row, label: at === 0.5 ? say("result.half") : say("result.quantile", { percent: count(Number((100 * at).toPrecision(4))) }) };
@@ -63,7 +83,7 @@ export function nameRow(question, row) {
 
 /** Whether the values of a task are numbers of people. @param {string} task */
 export function isShare(task) {
-  return ["count", "histogram", "range", "words"].includes(task);
+  return ["count", "histogram", "range", "several", "words"].includes(task);
 }
 
 /** A share of people in percent. @param {number} value @param {number} people */
@@ -93,7 +113,7 @@ function showQuestion(question, results) {
   const show = (/** @type {number} */ value) => (shares ? count(Math.round(value)) : count(value, { maximumSignificantDigits: 4 }) + unit);
   const title = `${question.text}: ${rows.map((/** @type {any} */ row) => `${row.label} ${shares ? `${percent(row.value, of)} %` : show(row.value)}`).join(", ")}`;
   const single = rows.length === 1 && question.lower !== null && question.task === "mean";
-  const chart = single ? drawRange(rows[0], question.lower, question.upper, title) : drawBars(rows, title, fitWidth(), shares ? of : null);
+  const chart = single ? drawRange(rows[0], question.lower, question.upper, title, fitWidth(), unit) : drawBars(rows, title, fitWidth(), shares ? of : null);
   section.append(chart);
   if (rows.some((/** @type {any} */ row) => row.value < row.low || row.value > row.high)) section.append(make("p", { class: "soft outside" }, say("result.outside")));
   const pairs = question.task === "histogram" ? splitPairs(rows.map((/** @type {any} */ row) => row.label)) : null;
