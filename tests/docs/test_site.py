@@ -36,7 +36,7 @@ def build(tmp_path, hook):
 
 def test_links_that_lead_somewhere_are_fine(build):
     build(a='<a href="b.html#here">b</a> <a href="#me" id="me">', b='<p id="here">')
-    build(c='<a href="a.html">a</a><a href="https://example.org/">elsewhere</a>')
+    build(c='<a href="a.html">a</a><a href="https://site.example/">elsewhere</a>')
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_links_that_lead_somewhere_are_fine(build):
         ('<a href="b.html#there">', "a.html: b.html#there names no place"),
         ('<a href="#there">', "a.html: #there names no place"),
         ('<img alt="" src="c.svg">', "a.html: c.svg is not there"),
-        ('<script src="https://example.org/x.js">', "a.html: script loads https://example.org"),
-        ('<link rel="x" href="//example.org/x.css">', "a.html: link loads //example.org"),
+        ('<script src="https://site.example/x.js">', "a.html: script loads https://site.example"),
+        ('<link rel="x" href="//site.example/x.css">', "a.html: link loads //site.example"),
         ("x" * 1_200_001, "a.html: 1,200,001 bytes, more than 1,200,000"),
     ],
 )
