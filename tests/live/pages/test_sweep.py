@@ -15,10 +15,11 @@ LANGUAGES = {"en": "ltr", "de": "ltr", "ar": "rtl"}
 SLOWER = 4
 
 
-def publish_every_kind():
+def publish_every_kind(language="en"):
     """A result of each kind of question: a scale, choices, a yes or no, and a number."""
     asked = ask_in_every_way()
     shown = publish(make_collection(questions=asked))
+    shown["collection"]["language"] = language
     row = {"stderr": 10.0, "low": 80.0, "high": 120.0, "value": 100.0}
     shown["results"][0]["questions"] = {
         each.name: {
@@ -51,7 +52,9 @@ def test_no_page_has_barriers(browser, demonstration, language, scheme):
         f"{demonstration['results']}/results.html": "h1",
     }
     with Visit(browser, bypass_csp=True, color_scheme=scheme, locale=language) as visit:
-        visit.page.route("**/results.json", lambda route: route.fulfill(json=publish_every_kind()))
+        visit.page.route(
+            "**/results.json", lambda route: route.fulfill(json=publish_every_kind(language))
+        )
         found = {}
         for address, settled in pages.items():
             visit.page.goto(address)

@@ -22,14 +22,14 @@ function makeCell(tag, cell, kind) {
   return tag === "th" && cell !== "" ? make("th", { scope: "col", ...kind }, cell) : make("td", kind, cell);
 }
 
-/** @param {string[]} head @param {(string | Node)[][]} rows @param {number[]} numbers columns that are numbers */
-export function makeTable(head, rows, numbers = []) {
+/** @param {string[]} head @param {(string | Node)[][]} rows @param {number[]} numbers columns that are numbers @param {string} label what it is about */
+export function makeTable(head, rows, numbers = [], label = head.filter(Boolean).join(", ")) {
   const kind = (/** @type {number} */ place) => (numbers.includes(place) ? { class: "number" } : {});
   const cells = (/** @type {string} */ tag, /** @type {(string | Node)[]} */ row) =>
     make("tr", {}, ...row.map((cell, place) => makeCell(tag, cell, kind(place))));
   const top = head.some(Boolean) ? [make("thead", {}, cells("th", head))] : [];
   const table = make("table", {}, ...top, make("tbody", {}, ...rows.map((row) => cells("td", row))));
-  return make("div", { class: "table", tabindex: 0, role: "region", "aria-label": head.filter(Boolean).join(", ") }, table);
+  return make("div", { class: "table", tabindex: 0, role: "region", "aria-label": label }, table);
 }
 
 /** @param {string} id */

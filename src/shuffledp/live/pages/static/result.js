@@ -21,4 +21,3 @@ async function refresh(first) {
 }
 
 refresh(true);
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));

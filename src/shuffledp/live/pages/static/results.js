@@ -101,7 +101,8 @@ export function splitPairs(labels) {
 function showQuestion(question, results) {
   const answers = results.map((each) => each.questions[question.name]);
   const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question, row)), of = last.of ?? last.people;
-  const section = make("section", { class: "question" }, make("h2", { dir: "auto" }, question.part ? `${question.part}: ${question.text}` : question.text),
+  const heading = question.part ? `${question.part}: ${question.text}` : question.text;
+  const section = make("section", { class: "question" }, make("h2", { dir: "auto" }, heading),
     make("p", { class: "soft" }, say("result.people", { n: last.people, round: results[results.length - 1].window + 1 })
       + (of > last.people ? ` ${say("result.sample", { n: of })}` : "")));
   if (last.found) section.append(make("p", {}, say("result.found", { n: last.found.found_95 })));
@@ -117,7 +118,7 @@ function showQuestion(question, results) {
   section.append(chart);
   if (rows.some((/** @type {any} */ row) => row.value < row.low || row.value > row.high)) section.append(make("p", { class: "soft outside" }, say("result.outside")));
   const pairs = question.task === "histogram" ? splitPairs(rows.map((/** @type {any} */ row) => row.label)) : null;
-  if (pairs) section.append(showPairs(pairs, rows, of));
+  if (pairs) section.append(showPairs(pairs, rows, of, heading));
   if (answers.length > 1) {
     const leading = rows.reduce((/** @type {number} */ best, /** @type {any} */ row, /** @type {number} */ i) => (row.value > rows[best].value ? i : best), 0);
     const series = answers.map((each) => each.estimate.find((/** @type {any} */ row) => row.label === last.estimate[leading].label)).filter(Boolean);
@@ -126,16 +127,16 @@ function showQuestion(question, results) {
   const ends = (/** @type {any} */ row) => [row.value, row.low, row.high];
   const cells = rows.map((/** @type {any} */ row) => [row.label, ...ends(row).map(show), ...(shares ? ends(row).map((each) => `${percent(each, of)} %`) : [])]);
   const head = ["", say("result.value"), say("result.low"), say("result.high"), ...(shares ? [say("result.share"), say("result.low"), say("result.high")] : [])];
-  section.append(make("details", { class: "numbers" }, make("summary", {}, say("result.table")), makeTable(head, cells, [1, 2, 3, 4, 5, 6])),
+  section.append(make("details", { class: "numbers" }, make("summary", {}, say("result.table")), makeTable(head, cells, [1, 2, 3, 4, 5, 6], heading)),
     make("p", { class: "downloads" }, make("button", { type: "button", class: "quiet", onclick: () => savePicture(chart, `${question.name}.png`) }, say("result.picture"))));
   return section;
 }
 
-/** A table of two questions. @param {[string[], string[]]} pairs @param {any[]} rows @param {number} of */
-function showPairs([groups, answers], rows, of) {
+/** A table of two questions. @param {[string[], string[]]} pairs @param {any[]} rows @param {number} of @param {string} heading */
+function showPairs([groups, answers], rows, of, heading) {
   const cells = groups.map((group) => [group, ...answers.map((answer) => {
     const row = rows.find((each) => each.label === `${group}: ${answer}`);
     return say("result.crossCell", { share: percent(row.value, of), low: percent(row.low, of), high: percent(row.high, of) });
   })]);
-  return make("details", { class: "cross", open: true }, make("summary", {}, say("result.cross")), makeTable(["", ...answers], cells, answers.map((_, place) => place + 1)));
+  return make("details", { class: "cross", open: true }, make("summary", {}, say("result.cross")), makeTable(["", ...answers], cells, answers.map((_, place) => place + 1), `${heading}: ${say("result.cross")}`));
 }
