@@ -359,6 +359,7 @@ class TestWhereEpsilonEndsAtZero:
             return 0.25 if epsilon == 0 else 0.2 * (1 - epsilon)
 
         assert 0 < find_epsilon(delta_at, 0.22, epsilon0=1.0, guess=0.5) <= 1e-11
+        assert find_epsilon(delta_at, 0.25, epsilon0=1.0, guess=0.5) == 0
 
 
 def test_the_curve_of_the_lower_bound_ends_where_there_is_none():
