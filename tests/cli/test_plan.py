@@ -139,3 +139,21 @@ def test_every_task_can_be_planned(run, options, said):
     result = run("plan", *options, "--n", "20000", "--epsilon", "1", "--delta", "1e-6")
     assert result.exit_code == 0
     assert said in result.output
+
+
+def test_rows_of_people(run):
+    """n is that of people; of rows, a person's rows add up to as much as their number allows."""
+    asked = ("--n", "1e4", "--epsilon", 1, "--delta", "1e-6", "--model", "central")
+    people = ("--person", "who")
+    same = [run("plan", "mean", "--upper", 9, *asked, *more, "--json") for more in ((), people)]
+    plain, reduced = (json.loads(each.output)["rows"] for each in same)
+    assert plain == reduced
+    rows = run("plan", "count", *asked, *people, "--of", "rows", "--max-rows", 5)
+    assert rows.exit_code == 0, rows.output
+    assert "at most 5 of a person" in " ".join(rows.output.split())
+    record = run("plan", "count", *asked, *people, "--of", "rows", "--max-rows", 5, "--json")
+    total = run("plan", "sum", "--lower", 0, "--upper", 5, *asked, "--json")
+    assert json.loads(record.output)["rows"] == json.loads(total.output)["rows"]
+    wrong = run("plan", "mean", "--upper", 9, *asked, *people, "--of", "rows", "--max-rows", 5)
+    assert "of='rows' is for counts and sums" in " ".join(wrong.output.split())
+    assert "reduce needs person" in run("plan", "sum", *asked, "--reduce", "sum").output

@@ -585,3 +585,14 @@ class TestLeftOut:
         found = shuffledp(*words, "--on-invalid", "clamp", "--quiet")
         assert "were moved to the end of the range" in found.stderr
         assert "moved" not in found.stdout
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_messages_say_how_many_people_were_left_out(shuffledp, tmp_path, quiet):
+    """Quietly, too, as a run does."""
+    path = tmp_path / "ages.csv"
+    path.write_text("age\n" + "30\n" * 500 + "NA\n" * 3)
+    asked = ("--column", "age", "--task", "mean", "--lower", 0, "--upper", 99, "--out", "m.parquet")
+    found = shuffledp("randomize", path, *asked, *COMMON, "--on-invalid", "drop", *quiet)
+    assert found.exit_code == 0, found.output
+    assert "3 of 503 values were invalid (null 3)" in " ".join(found.stdout.split())

@@ -164,7 +164,11 @@ def show_sent(
         common = {"out": str(out), "n": sent.n, "messages": sent.messages}
         common |= {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
         echo_json({**record, **common, "guarantee": str(guarantee), "version": sdp.__version__})
-    elif not is_quiet():
+        return
+    left_out = sdp.questions.tell_dropped(record.get("invalid"), record.get("rows"), sent.n)
+    if left_out is not None:
+        say(left_out)
+    if not is_quiet():
         asked = record.get("questions", ())
         about = f" to {len(asked)} question{'s' * (len(asked) != 1)}" if asked else ""
         typer.echo(f"{sent.messages:,} messages of {sent.n:,} people{about} are in {out}.")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from shuffledp.cli._options import (
     JsonOption,
     LargeDeltaOption,
     MaxMessagesOption,
+    PeopleOptions,
     PlannedOptions,
     is_survey,
     spread,
@@ -23,7 +24,7 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._progress import pulse
 from shuffledp.cli._survey import plan_survey
-from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, tell
+from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
 from shuffledp.core.protocol import HONEST
 
 __all__ = ["plan"]
@@ -90,6 +91,7 @@ def plan(
     ] = None,
     question: PlannedOptions,
     grouping: GroupOptions,
+    people_of_rows: PeopleOptions,
     limits: _LimitOptions,
     model: Annotated[
         str, typer.Option(help="The models of trust to compare, comma-separated.")
@@ -123,6 +125,7 @@ def plan(
         people = None if n is None else whole_number(n)
         if is_survey(task):
             said = {"epsilon": epsilon, "delta": delta, "k": k, **vars(question), **vars(grouping)}
+            said |= vars(people_of_rows)
             said |= {"honest": honest != HONEST}
             other = {"error": error, **vars(limits), "plot": plot, "force": force}
             other |= {"allow_large_delta": allow_large_delta}
@@ -133,22 +136,23 @@ def plan(
             raise sdp.UnsupportedError(
                 "--by needs --groups: a plan has no data, and groups are public"
             )
+        options = {**vars(question), "k": None if k is None else whole_number(k, "k")}
+        asked, told = _ask_people(task, options, people_of_rows, grouping)
         with pulse("planning"):
             answer = sdp.plan(
-                task,
+                asked,
                 n=people,
                 epsilon=epsilon,
                 delta=delta,
                 error=error,
-                k=None if k is None else whole_number(k, "k"),
                 groups=grouping.given["groups"],
                 models=[name.strip() for name in model.split(",")],
                 honest=honest,
                 allow_large_delta=allow_large_delta,
-                **vars(question),
+                **({} if told else options),
                 **vars(limits),
             )
-        typer.echo(answer.to_json() if as_json else str(answer))
+        _print(answer, told, as_json=as_json)
         if answer.chosen is None:
             raise sdp.UnsupportedError(f"no protocol fits: {answer.reasons()}")
         if plot is not None:
@@ -156,6 +160,24 @@ def plan(
                 sdp.planner.plot_plan(answer, place)
             if not as_json:
                 tell(f"\nThe picture is in {plot}.")
+
+
+def _ask_people(
+    task: str, options: dict[str, Any], people: PeopleOptions, grouping: GroupOptions
+) -> tuple[str | sdp.Task, str]:
+    """Return the question, if people have several rows: the one that is asked of people, and what becomes of the rows."""
+    if people.people is None:
+        return task, ""
+    asked = sdp.Question(
+        name=task, task=task, column=None, options=options, people=people.people, **grouping.given
+    )
+    return sdp.questions.plan_question(asked)
+
+
+def _print(answer: sdp.Plan, told: str, *, as_json: bool) -> None:
+    typer.echo(answer.to_json() if as_json else str(answer))
+    if told and not as_json:
+        say(f"n is the number of people. {told}")
 
 
 def _serve() -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.asking import ask, charge, open_spending
     from shuffledp.questions.bounds import Bounds
     from shuffledp.questions.parts import find_error
+    from shuffledp.questions.people import plan_question
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.prepared import Part, Prepared, prepare
     from shuffledp.questions.question import AutoBounds, Question, take_auto
@@ -73,6 +74,7 @@ __all__ = [
     "find_error",
     "open_data",
     "open_spending",
+    "plan_question",
     "prepare",
     "take_auto",
     "tell_dropped",
@@ -88,6 +90,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "asking": "ask charge open_spending",
             "bounds": "Bounds",
             "parts": "find_error",
+            "people": "plan_question",
             "plans": "SurveyPlan SurveyRow",
             "prepared": "Part Prepared prepare",
             "question": "AutoBounds Question take_auto",

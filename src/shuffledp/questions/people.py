@@ -34,7 +34,7 @@ from shuffledp.questions.question import PRESENT, Question
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks import Histogram, Quantiles, Std, Sum, Variance
 
-__all__ = ["Made", "make_people", "plan_people"]
+__all__ = ["Made", "make_people", "plan_people", "plan_question"]
 
 NONE = "none"
 
@@ -122,6 +122,20 @@ def plan_people(survey: Survey, *, private: bool = False) -> Survey:
             fitted = _fit(question, task, how, nothing=nothing)
             questions.append(replace(question, declared=Declared(task=fitted)))
     return replace(survey, questions=tuple(questions))
+
+
+def plan_question(question: Question) -> tuple[Task, str]:
+    """What a question asks of people whose rows are reduced, without data, and what becomes of the rows.
+
+    >>> rows = People.read("who", of="rows", max_rows=5)
+    >>> task, said = plan_question(Question(name="late", task="count", column="late", people=rows))
+    >>> task.name, str(task.domain)
+    ('sum', 'integers 0 .. 5')
+    """
+    assert question.people is not None
+    task = question.kind.declare(question.options).task
+    how = _choose(question, task)
+    return _fit(question, task, how, nothing=False), question.people.tell(how)
 
 
 def _choose(question: Question, task: Task) -> Reduce:
