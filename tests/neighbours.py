@@ -154,7 +154,7 @@ def list_values(case: Case, kind: str, values: tuple[Any, ...]) -> list[Any]:
     return fits
 
 
-_NOISE = {"value", "stderr", "low", "high", "messages"}
+_NOISE = {"value", "stderr", "low", "high", "share", "messages"}
 
 
 def mask(found: Any, task: str) -> Any:

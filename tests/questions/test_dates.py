@@ -146,3 +146,28 @@ def test_hints_about_moments():
 def test_ends_of_two_kinds_are_refused():
     with pytest.raises(sdp.UnsupportedError, match="must be all dates"):
         sdp.ask(["2012-01-01"] * 9, "mean", **PROMISE, lower="2012-01-01", upper=20000)
+
+
+def test_dates_come_back_from_messages(tmp_path):
+    """Randomized, tallied and estimated apart: dates are dates, in a survey and alone, as values and as names of bins."""
+    days = [f"2024-03-{1 + place % 30:02d}" for place in range(3000)]
+    text = 'epsilon = 9.0\ndelta = 1e-6\n[questions.when]\ntask = "mean"\ncolumn = "day"\n'
+    text += 'lower = "2024-03-01"\nupper = "2024-03-31"\n[questions.thirds]\ntask = "bins"\n'
+    text += 'column = "day"\nedges = ["2024-03-01", "2024-03-11", "2024-04-01"]\n'
+    survey = sdp.Survey.loads(text)
+    sent = survey.prepare({"day": days}, rng=sdp.SeededWords(1)).randomize(tmp_path / "m.parquet")
+    answer = sdp.SurveyAnswer.of(sdp.tally_file(sent.path))
+    (row,) = answer["when"].to_dict()["estimate"]
+    assert row["value"].startswith("2024-03-15")
+    names = [row["label"] for row in answer["thirds"].to_dict()["estimate"]]
+    assert names == ["2024-03-01 to 2024-03-11", "2024-03-11 to 2024-04-01"]
+    one = sdp.Question(
+        name="day",
+        task="mean",
+        column="day",
+        options={"lower": "2024-03-01", "upper": "2024-03-31"},
+    )
+    asked = sdp.Survey.of(one, epsilon=9.0, delta=1e-6)
+    alone = asked.prepare({"day": days}, rng=sdp.SeededWords(1), sent=True)
+    found = sdp.Answer.of(sdp.tally_file(alone.randomize(tmp_path / "n.parquet").path))
+    assert found.to_dict()["estimate"][0]["value"].startswith("2024-03-15")

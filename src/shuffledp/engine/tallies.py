@@ -21,6 +21,7 @@ import numpy as np
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.answers import Answers
 from shuffledp.core.cells import Cells
+from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -80,6 +81,8 @@ class Reading:
     """Which quantiles of the groups."""
     hidden: int = 0
     """How many of the last groups, or bins, are not shown: those of people, or places, without a value."""
+    moments: str | None = None
+    """What dates are counted in, days or seconds since 1970-01-01; None: there are none."""
 
     @classmethod
     def of(
@@ -137,6 +140,7 @@ class Reading:
             "notes": list(self.notes),
             **({"at": list(self.at)} if self.at else {}),
             **({"hidden": self.hidden} if self.hidden else {}),
+            **({} if self.moments is None else {"moments": self.moments}),
         }
 
     @classmethod
@@ -159,7 +163,14 @@ class Reading:
             notes=tuple(map(str, content["notes"])),
             at=tuple(map(float, content.get("at", ()))),
             hidden=whole("hidden", content.get("hidden", 0), at_least=0),
+            moments=_read_moments(content.get("moments")),
         )
+
+
+def _read_moments(name: str | None) -> str | None:
+    if name is not None and name not in MOMENTS:
+        raise ParameterError("moments", name, f"must be one of {', '.join(MOMENTS)}")
+    return name
 
 
 def _read_names(k: int, names: Sequence[str] | None) -> Categories:

@@ -21,8 +21,8 @@ from shuffledp.core.display import (
     shorten_label,
     write_dates,
 )
-from shuffledp.core.domain import Integers
-from shuffledp.core.estimate import Estimate
+from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import CentralMechanism, Mechanism
 from shuffledp.core.notebook import as_html, say, stack
@@ -38,7 +38,7 @@ from shuffledp.engine.filters import Filter
 from shuffledp.engine.output import write_result
 from shuffledp.engine.people import People
 from shuffledp.numerics.entropy import SeededWords
-from shuffledp.tasks import Cdf, show_answer, task_named
+from shuffledp.tasks import Cdf, Histogram, show_answer, task_named
 from shuffledp.tasks.groups import Grouped
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ __all__ = [
     "TRUST",
     "UNITS",
     "Answer",
+    "date_bins",
     "date_labels",
     "describe_invalid",
     "describe_shuffles",
@@ -177,6 +178,7 @@ class Answer:
         return cls(
             task=collected.protocol.task if asked is None else asked.task,
             by=None if asked is None else asked.by,
+            moments=None if asked is None else asked.moments,
             notes=() if asked is None else asked.notes,
             protocol=collected.in_force,
             estimate=collected.estimate,
@@ -619,6 +621,17 @@ def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimat
         return estimate
     labels = tuple(group + each for group in groups for each in own)
     return replace(estimate, labels=labels) if len(labels) == len(estimate.labels) else estimate
+
+
+def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain | None:
+    """The bins of a question, with dates for names where they are bins of dates."""
+    asked = question.asked if isinstance(question, Grouped) else type(question)
+    if bins is None or unit is None or not asked.bins or not isinstance(bins, Bins | Integers):
+        return bins
+    plain = Estimate(
+        value=np.zeros(bins.size), error=NormalError(stderr=0.0), limits=(0, 0), labels=bins.labels
+    )
+    return Categories(k=bins.size, names=date_labels(plain, Histogram(domain=bins), unit).labels)
 
 
 def tell_moments(moments: str | None) -> list[str]:

@@ -80,6 +80,7 @@ class QuestionAnswer:
             estimate=estimate,
             level=level,
             notes=reading.notes,
+            moments=reading.moments,
         )
 
     @property

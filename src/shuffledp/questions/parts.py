@@ -1,9 +1,11 @@
 """One question of a survey: where it stands, which protocol answers it, and how large its error is."""
 
+import hashlib
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from shuffledp import protocols
 from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
@@ -28,6 +30,7 @@ __all__ = [
     "find_curator_error",
     "find_error",
     "name_bins",
+    "seed_functions",
 ]
 
 
@@ -120,3 +123,15 @@ def name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
     if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
         return Categories(k=domain.size, names=domain.labels)
     return domain
+
+
+def seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
+    """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
+    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
+    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
+    if "seed" in inner:  # of values of which a person has several
+        again = {**made.parameters, "options": {**inner, "seed": chosen}}
+        return protocols.make(made.name, **again)
+    if "seed" not in made.parameters:
+        return made
+    return protocols.make(made.name, **{**made.parameters, "seed": chosen})

@@ -3,7 +3,6 @@
 One question and several take the same way. One question has a protocol of its own, several are parts of a bundle.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shuffledp import protocols
 from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
@@ -33,6 +31,7 @@ from shuffledp.planner.choice import choose, curator_error
 from shuffledp.questions.answer import (
     TRUST,
     Answer,
+    date_bins,
     date_labels,
     describe_invalid,
     expose,
@@ -43,7 +42,7 @@ from shuffledp.questions.answer import (
     tell_unit,
     tell_weaker,
 )
-from shuffledp.questions.parts import name_bins
+from shuffledp.questions.parts import name_bins, seed_functions
 from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question
 from shuffledp.questions.survey import Survey, use_grid
@@ -102,10 +101,14 @@ class Part:
         from shuffledp.engine.tallies import Reading
 
         question = self.question
+        if not isinstance(self.protocol, ShuffleProtocol):
+            return Reading(
+                name=name, task=question.task, by=question.by, notes=_remark_on(self.task)
+            )
         hidden = question.hidden
-        if isinstance(self.protocol, ShuffleProtocol):
-            return Reading.of(name, question.task, self.task, self.protocol, question.by, hidden)
-        return Reading(name=name, task=question.task, by=question.by, notes=_remark_on(self.task))
+        found = Reading.of(name, question.task, self.task, self.protocol, question.by, hidden)
+        moments = self.column.moments
+        return replace(found, bins=date_bins(found.bins, self.task, moments), moments=moments)
 
     def convert(self, estimate: Estimate) -> Estimate:
         """The answer to the question, from that of its protocol."""
@@ -433,7 +436,8 @@ class Prepared:
             "found": part.counted,
         }
         if pairs is None:
-            form = None if self.survey.people is None else self._make_form(part.column.name)
+            told = self.survey.people or part.column.moments
+            form = self._make_form(part.column.name) if told else None
             given: dict[str, Any] = {"on_invalid": part.policy, "form": form, **common}
             return randomize_file(made, part.column, out, **given)
         form = self._make_form(part.column.name)
@@ -590,20 +594,8 @@ def _choose_protocol(
         for_file=not sent,
     )
     if isinstance(rng, SeededWords) and isinstance(made, ShuffleProtocol):
-        return _seed_functions(made, rng.seed)
+        return seed_functions(made, rng.seed)
     return made
-
-
-def _seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
-    """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
-    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
-    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
-    if "seed" in inner:  # of values of which a person has several
-        again = {**made.parameters, "options": {**inner, "seed": chosen}}
-        return protocols.make(made.name, **again)
-    if "seed" not in made.parameters:
-        return made
-    return protocols.make(made.name, **{**made.parameters, "seed": chosen})
 
 
 def _prepare_several(

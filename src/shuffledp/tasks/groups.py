@@ -25,7 +25,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.cells import Cells
 from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Categories, Domain, Integers, Reals, column
-from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
 from shuffledp.core.validate import level as valid_level
@@ -107,6 +107,12 @@ class Grouped(Task):
     """Which quantiles."""
     coarse: bool = False
     """Whether values share cells, as many as are best."""
+
+    def __post_init__(self) -> None:
+        if self.shaped and not isinstance(self.domain.parts[0], Integers | Cells):
+            raise ParameterError("task", self.inner, "must be about numbers, by group")
+        if issubclass(self.asked, Quantiles) != bool(self.at):
+            raise ParameterError("at", list(self.at), "must be given for quantiles, by group")
 
     @classmethod
     def of(cls, task: Task, groups: Categories) -> "Grouped":
