@@ -100,13 +100,11 @@ class Part:
         """How to read its answer."""
         from shuffledp.engine.tallies import Reading
 
-        question = self.question
-        if not isinstance(self.protocol, ShuffleProtocol):
-            return Reading(
-                name=name, task=question.task, by=question.by, notes=_remark_on(self.task)
-            )
-        hidden = question.hidden
-        found = Reading.of(name, question.task, self.task, self.protocol, question.by, hidden)
+        question, made = self.question, self.protocol
+        if not isinstance(made, ShuffleProtocol):
+            own = _remark_on(self.task)
+            return Reading(name=name, task=question.task, by=question.by, notes=own)
+        found = Reading.of(name, question.task, self.task, made, question.by, question.hidden)
         moments = self.column.moments
         return replace(found, bins=date_bins(found.bins, self.task, moments), moments=moments)
 
