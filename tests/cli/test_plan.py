@@ -155,5 +155,9 @@ def test_rows_of_people(run):
     total = run("plan", "sum", "--lower", 0, "--upper", 5, *asked, "--json")
     assert json.loads(record.output)["rows"] == json.loads(total.output)["rows"]
     wrong = run("plan", "mean", "--upper", 9, *asked, *people, "--of", "rows", "--max-rows", 5)
-    assert "of='rows' is for counts and sums" in " ".join(wrong.output.split())
+    assert "of='rows' is for counts, sums" in " ".join(wrong.output.split())
+    for several in (("--of", "rows", "--max-rows", 5), ("--max-categories", 3)):
+        refused = run("plan", "histogram", "--k", 4, *asked, *people, *several)
+        assert refused.exit_code == 2
+        assert "several values of a person" in " ".join(refused.output.split())
     assert "reduce needs person" in run("plan", "sum", *asked, "--reduce", "sum").output

@@ -134,6 +134,11 @@ def plan_question(question: Question) -> tuple[Task, str]:
     """
     assert question.people is not None
     task = question.kind.declare(question.options).task
+    people = question.people
+    if task.bins and (people.of is Of.ROWS or people.max_categories is not None):
+        raise UnsupportedError(
+            "a plan of a histogram with several values of a person is not made without data: run states its errors"
+        )
     how = _choose(question, task)
     return _fit(question, task, how, nothing=False), question.people.tell(how)
 
