@@ -8,14 +8,15 @@ value (no row that is valid and that a private filter takes) stays, and counts a
 | count | no |
 | sum | 0, so the ends of the range include 0 |
 | histogram | a category of its own, `none` |
-| mean, median, quantiles, variance, std, and every question by group | a group of its own: the mean is the ratio of two noisy numbers |
+| mean by itself | neither in the sum nor among those who count: the ratio of two noisy sums (`ratios`) |
+| mean in a survey, median, quantiles, variance, std, and every question by group | a group of its own |
 | others | refused |
 
 So the number of people is the same whatever anybody's rows say.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.privacy import Model
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Declared, Task, say_of
 from shuffledp.engine.chunks import Engine
@@ -31,6 +33,7 @@ from shuffledp.engine.columns import Column
 from shuffledp.engine.people import Of, People, Reduce
 from shuffledp.engine.reducing import Reduced, Reduction, make_run_key
 from shuffledp.questions.question import PRESENT, Question
+from shuffledp.questions.ratios import Ratio, split_mean
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks import Histogram, Quantiles, Std, Sum, Variance
 
@@ -48,6 +51,8 @@ class Made:
     notes: tuple[str, ...] = ()
     for_operator: str | None = None
     """Numbers of rows: exact, and covered by no promise."""
+    ratios: Mapping[str, Ratio] = field(default_factory=dict)
+    """Means that are two sums, by the name of the question."""
 
 
 def make_people(
@@ -57,6 +62,7 @@ def make_people(
     rng: WordSource | None,
     *,
     charged: bool = False,
+    sent: bool = False,
 ) -> Made:
     """Reduce the rows of every question to people; a survey whose rows are people already stays as it is.
 
@@ -68,21 +74,36 @@ def make_people(
     key, found, questions = make_run_key(rng), dict[str | None, Column](), []
     notes: dict[str, None] = {}
     said: dict[str, None] = {}
+    ratios: dict[str, Ratio] = {}
     for question in survey.questions:
         with survey.locate(question):
-            one = _reduce(survey, question, columns, engine, key)
+            one = _reduce(survey, question, columns, engine, key, sent=sent)
+        if question.people is not None:
+            notes[question.people.tell(one.how)] = None
+        said[one.said] = None
+        if one.ratio is not None:
+            ratios[question.name] = one.ratio
+            both = zip(one.ratio.parts, (one.ratio.tops, one.ratio.rows), strict=True)
+            for part, column in both:
+                name = _name(part.column, part, found)
+                found[name] = column
+                questions.append(replace(part, column=name))
+            continue
         name, by = _name(question.column, question, found), one.question.by
         found[name] = one.column
         if one.groups is not None:
             by = _name(by, question, found)
             found[by] = one.groups
         questions.append(replace(one.question, column=name, by=by))
-        if question.people is not None:
-            notes[question.people.tell(one.how)] = None
-        said[one.said] = None
     policy = questions[0].on_invalid or survey.on_invalid
-    made = replace(survey, questions=tuple(questions), on_invalid=policy, missing=None)
-    return Made(survey=made, columns=found, notes=(*notes,), for_operator=" ".join(said))
+    made = survey
+    if survey.model is not Model.CENTRAL or not survey.alone or not ratios:
+        alone = survey.alone and not ratios
+        given: dict[str, Any] = {"alone": alone, "on_invalid": policy, "missing": None}
+        made = replace(survey, questions=tuple(questions), **given)
+    notes |= dict.fromkeys(each.remark for each in ratios.values())
+    shown: dict[str, Any] = {"notes": (*notes,), "for_operator": " ".join(said)}
+    return Made(survey=made, columns=found, ratios=ratios, **shown)
 
 
 def _is_needed(survey: Survey, *, private: bool, charged: bool = False) -> bool:
@@ -107,18 +128,24 @@ class _One:
     groups: Column | None
     how: Reduce
     said: str
+    ratio: Ratio | None = None
+    """The two sums that it is, if it is a mean of what not everybody has as much of."""
 
 
 def plan_people(survey: Survey, *, private: bool = False) -> Survey:
     """The survey as it is planned for people, without data."""
     if not _is_needed(survey, private=private):
         return survey
-    questions = []
+    questions: list[Question] = []
     for question in survey.questions:
         with survey.locate(question):
             task = question.kind.declare(question.options).task
             nothing = private or survey.find_policy(question, task).drops
             how = _choose(question, task)
+            if task.average and question.people is not None and question.people.of is Of.ROWS:
+                assert isinstance(task.domain, Integers | Reals)
+                questions += split_mean(question, task.domain, question.people.max_rows)
+                continue
             fitted = _fit(question, task, how, nothing=nothing)
             questions.append(replace(question, declared=Declared(task=fitted)))
     return replace(survey, questions=tuple(questions))
@@ -154,9 +181,10 @@ def _choose(question: Question, task: Task) -> Reduce:
             f"max_categories is for a histogram, not by group: {say_of(task.name, 'has')} one value of each person"
         )
     if people.of is Of.ROWS:
-        if not (task.yes_or_no or (task.adds and not task.average)) or question.by is not None:
+        if not (task.yes_or_no or task.adds) or question.by is not None:
             raise UnsupportedError(
-                f"of='rows' is for counts, sums and histograms, not by group: {say_of(task.name)} is about people (reduce)"
+                f"of='rows' is for counts, sums, means and histograms, not by group: {say_of(task.name)} is about "
+                "people (reduce)"
             )
         return Reduce.SUM
     return people.choose(task)
@@ -258,6 +286,8 @@ def _reduce(
     columns: Mapping[str | None, Column],
     engine: Engine,
     key: str,
+    *,
+    sent: bool,
 ) -> _One:
     raw = replace(question.measure(columns[question.column]), people=question.people)
     declared = question.kind.declare(question.options, replace(raw, people=None, where=None))
@@ -289,8 +319,35 @@ def _reduce(
         task = question.kind.declare(question.options, reduced.column).task  # means have fractions
     elif task.yes_or_no:  # which value is a yes was asked of the rows
         task = replace(task, domain=Bits())  # type: ignore[type-var]
+    if task.adds and task.average and question.by is None:
+        # Messages, surveys, and people who trust nobody, have groups: a histogram of one question.
+        apart = (
+            not sent and survey.alone and survey.model is not Model.LOCAL and not question.protocol
+        )
+        if reduction.of_rows is not None or (nothing and apart):
+            return _split_mean(question, task, reduced, reduction, sent=sent)
     fitted = _fit(question, task, how, nothing=nothing)
     return _fill(question, declared, fitted, reduced, groups, how, nothing=nothing)
+
+
+def _split_mean(
+    question: Question, task: Task, reduced: Reduced, reduction: Reduction, *, sent: bool
+) -> _One:
+    """The mean as two sums: of what counts, and of how much counts."""
+    if sent:
+        raise UnsupportedError(
+            "a mean of rows is the ratio of two sums, which messages are not collected for: ask where the data are"
+        )
+    assert isinstance(task.domain, Integers | Reals)
+    ratio = Ratio.of(question, task.domain, reduced, reduction.of_rows)
+    return _One(
+        question=question,
+        column=ratio.tops,
+        groups=None,
+        how=reduction.how,
+        said=reduced.tell(),
+        ratio=ratio,
+    )
 
 
 def _fill(

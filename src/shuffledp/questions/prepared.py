@@ -5,7 +5,7 @@ One question and several take the same way. One question has a protocol of its o
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ from shuffledp.questions.answer import (
 from shuffledp.questions.parts import name_bins, seed_functions
 from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question
+from shuffledp.questions.ratios import answer_mean, join_mean, prepare_curated
 from shuffledp.questions.survey import Survey, use_grid
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from shuffledp.questions.answers import SurveyAnswer
     from shuffledp.questions.bounds import Bounding
     from shuffledp.questions.plans import SurveyPlan
+    from shuffledp.questions.ratios import Ratio
     from shuffledp.questions.reading import Early
 
 __all__ = ["Part", "Prepared", "prepare"]
@@ -166,6 +168,10 @@ class Prepared:
     """What the answer tells that no noise protects."""
     for_operator: str | None = None
     """How many rows there were: exact, and covered by no promise."""
+    ratios: "Mapping[str, Ratio]" = field(default_factory=dict)
+    """Means that are two sums, by the name of the question. Secret."""
+    lone: "Ratio | None" = None
+    """The mean that was asked by itself, if it is two sums."""
     bounding: "Bounding | None" = None
     """What is asked with the bounds that this release finds; None: this is the question itself."""
 
@@ -189,10 +195,11 @@ class Prepared:
     def note(self) -> dict[str, Any]:
         """What a ledger writes down about it."""
         part = self.parts[0]
-        named: dict[str, Any] = {"task": part.question.task, "column": part.column.name}
+        asked = part.question if self.lone is None else self.lone.question
+        named: dict[str, Any] = {"task": asked.task, "column": part.column.name}
         if self.bounding is not None:
             named |= self.bounding.note
-        if not self.survey.alone:
+        if not self.survey.alone and self.lone is None:
             named = {"task": "survey", "questions": [each.name for each in self.survey.questions]}
         elif part.question.by is not None:
             named["by"] = part.question.by
@@ -219,19 +226,21 @@ class Prepared:
             return self.bounding.answer(self, level=level, report=report, spending=spending)
         if spending is not None:
             spending.check(self.protocol.guarantee, self.note)
+        if self.lone is not None:
+            return answer_mean(self, self.lone, level, report)
         if self.survey.alone:
             return self._answer_one(level, report)
         from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
 
-        answers, recoded = [], []
-        for part, taken in zip(self.parts, self._draw_questions(), strict=True):
-            with self.survey.locate(part.question):
-                ran = self._run(part, report) if taken is None else self._run_sample(part, taken)
+        answers: list[QuestionAnswer] = []
+        recoded = []
+        for part, ran in self._run_all(report):
             name = part.question.name
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
             found = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
             answers.append(replace(found, moments=part.column.moments))
+            answers = join_mean(answers, self.ratios)
         return SurveyAnswer(
             name=self.survey.title,
             protocol=self.protocol,
@@ -246,6 +255,17 @@ class Prepared:
                 f"For you alone (exact, so not private): {'. '.join(recoded)}." if recoded else None
             ),
         )
+
+    def estimate_all(self, report: Report | None) -> list[Estimate]:
+        """Return the estimate of every part."""
+        return [ran.estimate for _, ran in self._run_all(report)]
+
+    def _run_all(self, report: Report | None) -> Iterator[tuple[Part, _Ran]]:
+        """Ask everybody every question, or each person the one that was drawn."""
+        for part, taken in zip(self.parts, self._draw_questions(), strict=True):
+            with self.survey.locate(part.question):
+                ran = self._run(part, report) if taken is None else self._run_sample(part, taken)
+            yield part, ran
 
     def _tell_operator(self, said: str | None) -> str | None:
         return " ".join(each for each in (self.for_operator, said) if each) or None
@@ -395,6 +415,10 @@ class Prepared:
         >>> answer.n, abs(answer["home"].estimate.value - 500) < 50
         (1000, True)
         """
+        if self.ratios:
+            raise UnsupportedError(
+                "a mean that is the ratio of two sums has no messages: prepare it to be sent, or ask where the data are"
+            )
         if self.survey.alone:
             return self._randomize_one(out, report)
         from shuffledp.engine.messages import randomize_bundle
@@ -492,13 +516,23 @@ def prepare(
     default = "memory" if first.array is not None else "duckdb"
     chosen = find_engine(default if engine is None else engine)
     with stage(GROUPING):
-        made = make_people(survey, columns, chosen, rng, charged=charged)
+        made = make_people(survey, columns, chosen, rng, charged=charged, sent=sent)
     given = (made.survey, made.columns, chosen, rng, report, n)
-    if survey.alone:
+    lone = next(iter(made.ratios.values()), None) if survey.alone else None
+    if lone is not None and survey.model is Model.CENTRAL:
+        ready = prepare_curated(survey, lone, chosen, rng)
+    elif made.survey.alone:
         ready = _prepare_one(*given, sent=sent)
     else:
         ready = _prepare_several(*given, read_early=read_early)
-    return replace(ready, notes=(*made.notes, *ready.notes), for_operator=made.for_operator)
+    if lone is not None:
+        if survey.max_messages is not None:
+            raise UnsupportedError("max_messages is for one protocol: this mean is two sums")
+        said = (*tell_moments(lone.moments), *tell_filter(lone.tops.where))
+        notes = (*said, *survey.check_delta(ready.people))
+        ready = replace(ready, lone=lone, notes=notes)
+    notes = (*made.notes, *ready.notes)
+    return replace(ready, notes=notes, for_operator=made.for_operator, ratios=made.ratios)
 
 
 def _prepare_one(

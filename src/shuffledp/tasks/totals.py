@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.domain import Bits, Domain, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Value
+from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.rounding import float_above
@@ -37,6 +37,7 @@ STEPS = Option(name="steps", kind=int, help="Steps of the grid for real numbers.
 
 _LARGEST = 2**53  # beyond it, integers are read as real numbers
 _COARSEST, _FINEST = 4, 1 << 21  # steps for real numbers if none are given
+_USUAL_LEVEL = 0.95
 _MOST_INTEGERS = 1 << 22  # more are rounded at random to a grid, as reals are
 
 
@@ -131,6 +132,18 @@ class Mean(_Numbers):
     def truth(self, values: ArrayLike) -> float:
         total, n = exact_sum(self.domain, values)
         return total / n
+
+    @classmethod
+    def tell(cls, estimate: Estimate) -> tuple[str, ...]:
+        """Say so if the mean is a ratio of which nothing is known."""
+        from shuffledp.numerics.intervals.ratio import RatioError
+
+        law = estimate.error
+        if not isinstance(law, RatioError) or not law.covers_all(_USUAL_LEVEL):
+            return ()
+        return (
+            "So few values count, if any, that the noise may be all that was seen: nothing is known of the mean.",
+        )
 
 
 def choose_steps(n: int, epsilon: float) -> int:
