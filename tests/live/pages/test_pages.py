@@ -449,7 +449,7 @@ def test_the_page_asks_for_all_its_modules_at_once():
                 left.append(address)
     assert needed == asked
     later = {name for name in pages.list_assets() if name.startswith("/device/")} - asked
-    assert later == {"/device/prefixes.js", "/device/texts.js"}
+    assert later == {"/device/prefixes.js", "/device/promise.js", "/device/texts.js"}
 
 
 def test_the_page_elsewhere(tmp_path):

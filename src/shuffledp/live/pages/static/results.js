@@ -45,7 +45,7 @@ function joinChoices(questions, results) {
 }
 
 // Whoever prints has no use for what is folded away.
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));
+globalThis.addEventListener?.("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));
 
 /** The promise, or the floor, of a published result in words. @param {"promise" | "floor"} what @param {any} p */
 export function describeFloor(what, p) {
