@@ -155,7 +155,9 @@ def test_rows_of_people(run):
     total = run("plan", "sum", "--lower", 0, "--upper", 5, *asked, "--json")
     assert json.loads(record.output)["rows"] == json.loads(total.output)["rows"]
     wrong = run("plan", "mean", "--upper", 9, *asked, *people, "--of", "rows", "--max-rows", 5)
-    assert "of='rows' is for counts, sums" in " ".join(wrong.output.split())
+    assert "a mean of rows is the ratio of two sums" in " ".join(wrong.output.split())
+    wrong = run("plan", "median", "--upper", 9, *asked, *people, "--of", "rows", "--max-rows", 5)
+    assert wrong.exit_code == 2
     for several in (("--of", "rows", "--max-rows", 5), ("--max-categories", 3)):
         refused = run("plan", "histogram", "--k", 4, *asked, *people, *several)
         assert refused.exit_code == 2

@@ -166,8 +166,13 @@ def plan_question(question: Question) -> tuple[Task, str]:
         raise UnsupportedError(
             "a plan of a histogram with several values of a person is not made without data: run states its errors"
         )
+    if task.average and people.of is Of.ROWS:
+        raise UnsupportedError(
+            f"{say_of(task.name)} of rows is the ratio of two sums: its error depends on how many rows there are, so no "
+            "plan is made without data: run states it"
+        )
     how = _choose(question, task)
-    return _fit(question, task, how, nothing=False), question.people.tell(how)
+    return _fit(question, task, how, nothing=False), people.tell(how)
 
 
 def _choose(question: Question, task: Task) -> Reduce:
