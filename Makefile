@@ -13,6 +13,8 @@ SEED ?=
 ROOMS ?= all
 PYTEST_ARGS ?=
 ROOM ?=
+# One more than there are cores: some tests wait for browsers and servers.
+WORKERS = $(shell $(BIN)/python -c "import os; print(os.cpu_count() + 1)")
 # Hundreds of processes start in the tests: each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -63,7 +65,7 @@ docs: $(VENV)/.dev ## build the documentation into site/, warnings are errors
 
 pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, documentation examples
 	@echo "== pytest"
-	@$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup -m "not slow" $(PYTEST_ARGS)
 
 quick: $(VENV)/.dev ## the tests of one room, or of the rooms that changed (make quick ROOM=ledger)
 	@.ci/quick $(ROOM)
