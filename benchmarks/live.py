@@ -32,8 +32,7 @@ from shuffledp.live.design import (
 )
 from shuffledp.live.disk import write_private
 from shuffledp.live.serve.folders import Home
-from shuffledp.live.serve.intake import Intake
-from shuffledp.live.serve.pool import RecordPool, ReportPool, start_pool
+from shuffledp.live.serve.pool import Intake, RecordPool, ReportPool, start_pool
 from shuffledp.live.serve.processes import Role, find_port, start
 from shuffledp.live.serve.simulate import seal_people, send_people
 from shuffledp.live.servers import describe_dummies

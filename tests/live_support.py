@@ -8,8 +8,7 @@ import weakref
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp import SeededWords, protocols
-from shuffledp.live.postgres import PostgresStore
-from shuffledp.live.postgres_seals import PostgresLog
+from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.document import Collection, ShufflerKey, Windows, write_document

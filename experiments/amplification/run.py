@@ -18,8 +18,8 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting import closed_forms
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
 
 ORDER = 50

@@ -17,8 +17,8 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.accounting.clones import ApproximateClones, clones_2023
 from shuffledp.accounting.exact import local_delta, shuffled_delta
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.protocols.gaussian import GaussianNoise, calibrate_noise
 
 ORDER = 52

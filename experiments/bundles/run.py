@@ -22,8 +22,8 @@ from shuffledp.accounting.decreasing_mean import PoissonTotal
 from shuffledp.accounting.moved_message import TwoBins
 from shuffledp.accounting.moved_message import poisson_level as level_alone
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.trees import prefix_variances
 from shuffledp.protocols import bundle
 from shuffledp.questions import find_error

@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
 
 ORDER = 40

@@ -11,8 +11,8 @@ would gain more than a few percent.
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.exact_draws import draw_discrete_laplace
 
 ORDER = 10

@@ -10,8 +10,8 @@ We find the smallest n by evaluating the real protocols on the uniform law, whic
 """
 
 from shuffledp.inference.complexity import sample_complexity
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent as fitted_exponent
 
 ORDER = 60

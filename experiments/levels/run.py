@@ -14,8 +14,8 @@ import numpy as np
 
 from shuffledp.accounting.exact import data_set_delta
 from shuffledp.core.randomizer import randomize
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.protocols.levels import Levels, estimate_hidden, estimate_visible
 
 ORDER = 58

@@ -11,10 +11,10 @@ import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.randomizer import Messages, randomize
 from shuffledp.core.shuffler import forget
-from shuffledp.inference.public_randomness import split_into_groups
+from shuffledp.inference.reduction import split_into_groups
 from shuffledp.inference.robust import worst_bias
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 
 ORDER = 82
 EPSILON, DELTA, N, K = 1.0, 1e-6, 9_000, 4

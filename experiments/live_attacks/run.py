@@ -11,8 +11,8 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.entropy import SeededWords
 
 ORDER = 87

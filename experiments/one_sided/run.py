@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.mechanisms import exponential, permute_and_flip
 from shuffledp.mechanisms.one_sided import OneSided
 

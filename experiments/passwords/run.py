@@ -8,8 +8,8 @@ favourites and many that only one person has.
 
 import numpy as np
 
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.mechanisms import geometric
 from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.planner.growth import exponent

@@ -16,8 +16,8 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import GREEN, GREY, INK, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
 from shuffledp.planner.local_bound import local_lower_bound
 

@@ -21,8 +21,8 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.core.randomizer import Messages, randomize
 from shuffledp.core.shuffler import forget
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 
 ORDER = 80
 N, LIARS, EPSILON, DELTA = 10_000, 1_000, 1.0, 1e-6

@@ -12,8 +12,8 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.live.design import foresee_error, parse_survey
 from shuffledp.live.servers import add_noise
 

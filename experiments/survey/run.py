@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
 
 ORDER = 85

@@ -14,8 +14,8 @@ import numpy as np
 
 from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.uniformity import uniformity_test
-from shuffledp.lab.contract import Context, Drawn, Result, Verdict
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, PURPLE, VERMILION, panels
+from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent as fitted_exponent
 
 ORDER = 70

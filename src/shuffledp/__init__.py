@@ -12,6 +12,7 @@ analyzer computes the answer (A).
 
 from typing import TYPE_CHECKING
 
+from shuffledp.core import load_later
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.display import Curve, Number, Picture
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
@@ -27,7 +28,6 @@ from shuffledp.core.errors import (
     WireError,
 )
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
-from shuffledp.core.loading import load_later
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model, Neighbours, Profile
 from shuffledp.core.protocol import Accountant, Cost, Crowd, Device, Promise, ShuffleProtocol

@@ -12,8 +12,7 @@ import shuffledp as sdp
 from contract.examples import examples_of
 from shuffledp.accounting.base import find_epsilon
 from shuffledp.accounting.blanket import law_blankets
-from shuffledp.accounting.closed_forms import CLOSED_FORMS
-from shuffledp.accounting.comparison import BoundComparison
+from shuffledp.accounting.closed_forms import CLOSED_FORMS, BoundComparison
 from shuffledp.core.domain import Categories
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.protocols.krr import KRR

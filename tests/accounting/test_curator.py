@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from shuffledp.accounting.curator import Release, compose_bits, share
+from shuffledp.accounting.rules import Release, compose_bits, share
 from shuffledp.core.protocol import Promise
 
 

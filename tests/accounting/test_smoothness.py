@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp import ParameterError
-from shuffledp.accounting.smoothness import binomial_smoothness, smoothness
+from shuffledp.accounting.noisy_count import binomial_smoothness, smoothness
 
 
 def binomial(n, gamma):

@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from shuffledp.core.analyzer import message_tally
-from shuffledp.core.counting import CodeCounter, count_codes
+from shuffledp.core.analyzer import CodeCounter, count_codes, message_tally
 from shuffledp.core.shuffler import Shuffled
 
 

@@ -321,8 +321,7 @@ def test_the_compose_file_fits_the_container_files():
 def test_metrics_have_an_address_and_a_token_of_their_own(tmp_path):
     import asyncio
 
-    from shuffledp.live.serve.journal import Journal
-    from shuffledp.live.serve.metrics import bind_place, keep_token, make_metrics_app
+    from shuffledp.live.serve.journal import Journal, bind_place, keep_token, make_metrics_app
 
     lines = []
     journal = Journal("shuffler", write=lines.append)

@@ -18,7 +18,8 @@ from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Rea
 from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import PLACE_BITS
 from shuffledp.engine import values as readers
-from shuffledp.engine.codes import Coder, OnInvalid, as_numpy
+from shuffledp.engine.codes import Coder, OnInvalid
+from shuffledp.engine.values import as_numpy
 
 PETS = Categories(k=3, names=("cat", "dog", "other"))
 AGES = Integers(lower=-2, upper=9)

@@ -11,8 +11,7 @@ from shuffledp.core.answers import Answers
 from shuffledp.engine import DuckDB, Memory
 from shuffledp.engine import columns as module
 from shuffledp.engine.codes import OnInvalid
-from shuffledp.engine.groups import count_values
-from shuffledp.engine.pairs import count_pairs, pair_people
+from shuffledp.engine.groups import count_pairs, count_values, pair_people
 
 RNG = np.random.default_rng(5)
 N = 5000

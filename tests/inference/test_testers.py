@@ -17,7 +17,7 @@ from shuffledp.inference.observers import (
     collisions,
     total_deviation,
 )
-from shuffledp.inference.public_randomness import (
+from shuffledp.inference.reduction import (
     part_sizes,
     partition,
     public_words,

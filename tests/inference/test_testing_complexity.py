@@ -10,8 +10,9 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp import ParameterError, SeededWords, UnsupportedError
-from shuffledp.inference.complexity import sample_complexity, uniformity_order
+from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.testers import METHODS, make_tester
+from shuffledp.inference.testing_complexity import uniformity_order
 from shuffledp.inference.uniformity import find_threshold, plan_vote
 from support import ALPHA
 

@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp import DataError, ParameterError, SeededWords, UnsupportedError
 from shuffledp.core.arrays import Floats
 from shuffledp.inference.observers import Reports, Tagged, multinomials
-from shuffledp.inference.public_randomness import public_words
+from shuffledp.inference.reduction import public_words
 from shuffledp.inference.testers import METHODS, make_tester
 from shuffledp.inference.uniformity import binomial_tail, find_threshold, monte_carlo_p, plan_vote
 from support import ALPHA

@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from repository import ROOT
-from shuffledp.lab import Context, Drawn, Effort, Result, Verdict, discovery, experiments
+from shuffledp.lab import Context, Drawn, Effort, Result, Verdict, experiments, runner
 from shuffledp.lab.page import typeset
 
 
@@ -59,8 +59,8 @@ def test_wheels_have_the_experiments():
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included["experiments"] == "shuffledp/experiments"
     # Where a wheel puts them is where discovery looks first.
-    assert discovery._PLACES[0].parts[-2:] == ("shuffledp", "experiments")
-    assert discovery._PLACES[1] == ROOT / "experiments"
+    assert runner._PLACES[0].parts[-2:] == ("shuffledp", "experiments")
+    assert runner._PLACES[1] == ROOT / "experiments"
 
 
 @pytest.mark.parametrize(

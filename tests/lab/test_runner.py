@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import shuffledp as sdp
 from shuffledp.cli import app
-from shuffledp.lab import Effort, Record, Verdict, discovery, page, run_lab, runner, write_page
+from shuffledp.lab import Effort, Record, Verdict, page, run_lab, runner, write_page
 from shuffledp.lab.page import name_verdict
 
 GOOD = '''
@@ -23,7 +23,7 @@ GOOD = '''
     A second paragraph with a < b.
     """
 
-    from shuffledp.lab.contract import Context, Drawn, Result, Verdict
+    from shuffledp.lab.runner import Context, Drawn, Result, Verdict
     from shuffledp.lab.drawing import panels
 
     from .helper import SUM
@@ -56,8 +56,8 @@ def laboratory(tmp_path, monkeypatch):
         (tmp_path / "experiments" / name).mkdir(parents=True)
         (tmp_path / "experiments" / name / "run.py").write_text(code)
     (tmp_path / "experiments" / "good" / "helper.py").write_text("SUM = 2 + 2\n")
-    monkeypatch.setattr(discovery, "_PLACES", (tmp_path / "nowhere", tmp_path / "experiments"))
-    monkeypatch.setattr(discovery, "_MODULE", f"experiments_of_{tmp_path.name}")
+    monkeypatch.setattr(runner, "_PLACES", (tmp_path / "nowhere", tmp_path / "experiments"))
+    monkeypatch.setattr(runner, "_MODULE", f"experiments_of_{tmp_path.name}")
     return tmp_path
 
 
@@ -233,6 +233,6 @@ def test_list(laboratory):
 
 
 def test_no_experiments_at_all(laboratory, monkeypatch):
-    monkeypatch.setattr(discovery, "_PLACES", (laboratory / "nowhere",))
+    monkeypatch.setattr(runner, "_PLACES", (laboratory / "nowhere",))
     with pytest.raises(sdp.UnsupportedError, match="no experiments are installed"):
-        discovery.folders()
+        runner.folders()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shuffledp.live.clock import ABSENCE, JUMP, Watch
+from shuffledp.live.serve.shuffler import ABSENCE, JUMP, Watch
 
 WEEK = 7 * 86_400.0
 

@@ -11,9 +11,9 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
+from shuffledp.live.analyzer import describe_trust
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.serve.operator import Planner
-from shuffledp.live.trust import describe_trust
 
 ROOT = Path(__file__).parents[2]
 NODE = shutil.which("node")

@@ -12,8 +12,7 @@ from live.test_roles import CrashError, crash_at, hand_over, refused
 from live.test_seals import LATE, PEOPLE, fetch, fill, send, split
 from postgres import get_server
 from shuffledp.live.dummies import make_dummies
-from shuffledp.live.postgres import PostgresStore
-from shuffledp.live.postgres_seals import PostgresLog
+from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import Entry, SealError, TakenError, recognize
 from shuffledp.live.serve import Home
 from shuffledp.live.store import AwayError, State

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.numerics.geometric import TwoWordGeometric
+from shuffledp.numerics.tape import TwoWordGeometric
 from shuffledp.protocols import zero_sum_flooding
 from shuffledp.protocols.zero_sum_flooding import (
     SPEC,

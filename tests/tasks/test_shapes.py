@@ -5,7 +5,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.core.cells import Cells
-from shuffledp.tasks.shapes import bound_quantiles, bound_spreads, find_quantiles, find_variances
+from shuffledp.tasks.groups import bound_quantiles, bound_spreads, find_quantiles, find_variances
 
 SOURCE = np.random.default_rng(3)
 

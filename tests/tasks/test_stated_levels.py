@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import shuffledp as sdp
-from shuffledp.numerics.intervals.binomial import BinomialSum, NoiseError
+from shuffledp.numerics.intervals.binomial import BinomialSum, NoiseError, bound_deviation
 from shuffledp.numerics.intervals.counts import TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import (
     Difference,
@@ -21,7 +21,6 @@ from shuffledp.numerics.intervals.laplace import (
     DiscreteLaplace,
     DiscreteLaplaceError,
 )
-from shuffledp.numerics.intervals.weighted import bound_deviation
 from shuffledp.protocols.hashed_histogram import HashedHistogram
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.local_hashing import LocalHashing

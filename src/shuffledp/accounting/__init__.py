@@ -2,13 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from shuffledp.core.loading import load_later
+from shuffledp.core import load_later
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplify import Bound, ShuffledProfile
     from shuffledp.accounting.blanket import Blanket, Blanketed
-    from shuffledp.accounting.closed_forms import CLOSED_FORMS, ClosedForm, Covers, Formula
-    from shuffledp.accounting.comparison import BoundComparison, BoundLine
+    from shuffledp.accounting.closed_forms import (
+        CLOSED_FORMS,
+        BoundComparison,
+        BoundLine,
+        ClosedForm,
+        Covers,
+        Formula,
+    )
     from shuffledp.accounting.rules import (
         compose_advanced,
         compose_basic,
@@ -39,8 +45,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         {
             "amplify": "Bound ShuffledProfile",
             "blanket": "Blanket Blanketed",
-            "closed_forms": "CLOSED_FORMS ClosedForm Covers Formula",
-            "comparison": "BoundComparison BoundLine",
+            "closed_forms": "CLOSED_FORMS BoundComparison BoundLine ClosedForm Covers Formula",
             "rules": "compose_advanced compose_basic group_privacy replace_one",
         },
     )

@@ -39,16 +39,6 @@ from shuffledp.core.randomizer import Randomizer, check_randomizer
 from shuffledp.core.validate import below_one, fraction_of_one, non_negative, positive
 from shuffledp.numerics.search import find_largest_above
 
-__all__ = [
-    "Bound",
-    "ShuffledProfile",
-    "amplify",
-    "amplify_lower",
-    "calibrate",
-    "profile",
-    "smallest_n",
-]
-
 _LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
 _FEW = 4  # blankets, each of which is evaluated in full
 _LARGEST_EPSILON0 = 60.0  # where a search ends

@@ -13,22 +13,6 @@ from shuffledp.core.protocol import Promise
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.numerics.search import find_smallest, find_smallest_safe
 
-__all__ = [
-    "LEAST",
-    "SMALLEST_DELTA",
-    "Batch",
-    "check_budget",
-    "find_deltas",
-    "find_epsilon",
-    "find_epsilon_at_once",
-    "find_level",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_scale",
-    "guess_epsilon",
-    "invert",
-]
-
 SMALLEST_DELTA = 1e-300
 """Below this a delta is not told from 0: floating-point numbers end near 1e-308."""
 

@@ -46,8 +46,6 @@ from shuffledp.numerics.masses import Binomials
 from shuffledp.numerics.rounding import UNIT, exp_bounds
 from shuffledp.numerics.search import find_largest_above, find_smallest_safe
 
-__all__ = ["LARGEST_VARIANCE", "BinaryResponse", "FlipPoint", "find_logs", "gaussian_epsilon0"]
-
 _EXACT = 2000  # up to this n every data set is looked at
 LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
 _TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this close, relatively

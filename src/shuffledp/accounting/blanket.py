@@ -42,21 +42,6 @@ from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
 from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper
 from shuffledp.numerics.search import find_largest_above
 
-__all__ = [
-    "Blanket",
-    "BlanketProfile",
-    "Blanketed",
-    "DataSets",
-    "LeadingBlanket",
-    "generic_blanket",
-    "generic_data_sets",
-    "law_blankets",
-    "mix",
-    "randomizer_data_sets",
-    "thin",
-    "two_level_blanket",
-]
-
 _NOTHING = Fraction(0)
 _NEARLY = 1e-6
 _LONGEST_SUM = 8_000  # of a lower bound; beyond, by a normal law

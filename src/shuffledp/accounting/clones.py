@@ -68,8 +68,6 @@ from shuffledp.core.validate import below_one, positive, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["LARGEST_N", "ApproximateClones", "Clones", "clones_2021", "clones_2023"]
-
 LARGEST_N = 10**12
 """Beyond, nobody has asked; the enclosures hold up to 2^50."""
 _EXACT = 400  # up to this many other users every C is a cell of its own

@@ -42,8 +42,6 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one, non_negative
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["compose", "compose_curve", "compose_delta", "compose_renyi"]
-
 _POINTS = 240  # of a curve, from 0 to where it ends
 _SMALLEST_DELTA = 1e-100
 _TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds

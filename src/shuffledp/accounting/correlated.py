@@ -46,23 +46,6 @@ from shuffledp.numerics.search import find_smallest, find_smallest_safe
 from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws, shift_law
 from shuffledp.numerics.tails import negative_binomial_mass
 
-__all__ = [
-    "GAP",
-    "PROOF",
-    "CorrelatedDevice",
-    "CorrelatedNoise",
-    "CorrelatedPair",
-    "NegativeBinomialFlood",
-    "ThinnedNoise",
-    "Window",
-    "add_shares",
-    "bound_delta",
-    "calibrate",
-    "flood_level",
-    "open_curve",
-    "published_flood",
-]
-
 GAP = 0.1
 """The part of epsilon that is spent on the flood, unless stated otherwise."""
 PROOF = (

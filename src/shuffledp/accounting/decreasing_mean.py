@@ -24,17 +24,6 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_poisson_mass
 from shuffledp.numerics.rounding import UNIT, float_below
 
-__all__ = [
-    "BinomialTotal",
-    "NoiseTotal",
-    "PoissonTotal",
-    "SumOfBinomials",
-    "expect",
-    "expect_each",
-    "find_step",
-    "place_finely",
-]
-
 _FINE = 1600  # cells where the weight is
 _NEXT_TO_NOTHING = (
     1e-40  # of several means at once: cells are not chosen for what is that much smaller

@@ -21,8 +21,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Message
 from shuffledp.core.validate import whole
 
-__all__ = ["LARGEST_WORK", "data_set_delta", "local_delta", "local_ratio", "shuffled_delta"]
-
 LARGEST_WORK = 20_000_000
 """Elementary steps that `shuffled_delta` agrees to take: some seconds."""
 

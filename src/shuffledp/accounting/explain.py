@@ -11,8 +11,6 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import tape_width
 from shuffledp.numerics.rounding import float_above
 
-__all__ = ["explain"]
-
 _ADDS_UP = (
     "What the result says about everybody, and so also about each person, such as that smoking is "
     "harmful: that is what it is for. Other releases about the same people add up with this one: keep a "

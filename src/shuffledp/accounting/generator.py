@@ -23,8 +23,6 @@ from shuffledp.core.protocol import Accountant, Crowd
 from shuffledp.numerics.entropy import SPAN_WORDS, prf_advantage
 from shuffledp.numerics.rounding import exp_upper, float_above
 
-__all__ = ["Computational", "bound_generator", "find_ideal"]
-
 _LARGEST_EPSILON = 700.0  # beyond, every delta is at most 1 anyway
 _ADVANTAGE = Fraction(prf_advantage(SPAN_WORDS))
 

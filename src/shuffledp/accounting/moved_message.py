@@ -47,16 +47,6 @@ from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
 from shuffledp.numerics.rounding import UNIT, dyadic_above, float_above, float_below, shorten
 
-__all__ = [
-    "IndependentBins",
-    "TwoBins",
-    "dummies",
-    "dummies_after",
-    "dummies_level",
-    "independent_level",
-    "poisson_level",
-]
-
 _LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one serves for all beyond
 _LARGE_EPSILON = 10.0  # beyond, noise is little like a Gaussian
 _BITS = 48

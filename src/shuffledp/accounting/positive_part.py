@@ -39,8 +39,6 @@ from shuffledp.accounting.base import SMALLEST_DELTA
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["log_power", "mean_positive_part", "mean_positive_part_lower", "mean_positive_parts"]
-
 _BERRY_ESSEEN = 0.474801  # Shevtsova 2011, for identically distributed summands
 _ADDED_VARIANCE = 1e-4  # relative; epsilon grows by about half of that (less below n = 1000)
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for

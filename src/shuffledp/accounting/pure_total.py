@@ -40,8 +40,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["MirroredTotal"]
-
 Spectrum: TypeAlias = NDArray[np.complex128]
 
 _LEVEL, _LEVEL_IN_NORM = 8.0, 16.0  # units, for each level of a transform

@@ -28,8 +28,6 @@ from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import find_smallest
 from shuffledp.numerics.tails import TINY
 
-__all__ = ["CUT", "CurveTable", "bound_renyi", "tabulate_curve"]
-
 CUT = 1e-290
 """What `mu` and sums of Renyi divergences leave out: the tail of the curve below this delta."""
 

@@ -24,8 +24,8 @@ from shuffledp.audit.enumeration import (
     pure_epsilon,
     pure_ratio,
 )
-from shuffledp.audit.optimality import geometric_loss, least_loss
 from shuffledp.audit.search import Bounds
+from shuffledp.audit.separations import geometric_loss, least_loss
 
 __all__ = [
     "Bounds",

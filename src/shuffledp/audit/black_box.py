@@ -39,15 +39,6 @@ from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import log_lower
 from shuffledp.numerics.tails import binomial_at_least
 
-__all__ = [
-    "CountedEvent",
-    "EmpiricalAudit",
-    "GaussianAudit",
-    "Score",
-    "empirical",
-    "empirical_gaussian",
-]
-
 Score: TypeAlias = Callable[[Floats], Floats]
 """A number for each row of outcomes."""
 

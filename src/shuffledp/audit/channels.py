@@ -26,8 +26,6 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics.rounding import log_upper
 from shuffledp.numerics.tape import table
 
-__all__ = ["LARGEST_TAPE", "Channel", "channel", "enumerate_tape"]
-
 LARGEST_TAPE = 1 << 22
 """Tapes that `enumerate_tape` agrees to run, over all inputs."""
 

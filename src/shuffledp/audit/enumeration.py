@@ -35,17 +35,6 @@ from shuffledp.core.randomizer import Law, Randomizer, check_randomizer
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics.rounding import exp_bounds, float_above, float_below, log_upper
 
-__all__ = [
-    "ExactAudit",
-    "bounds",
-    "exact",
-    "fraction",
-    "profile",
-    "pure_epsilon",
-    "pure_ratio",
-    "read_laws",
-]
-
 Audited: TypeAlias = Randomizer | ShuffleProtocol
 
 _VIEWS = ("local", "preshuffled", "shuffled")

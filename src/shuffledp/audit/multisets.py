@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law
 
-__all__ = ["LARGEST_LEVEL", "LARGEST_WORK", "ExactViews", "Lattice", "sort_items"]
-
 LARGEST_LEVEL = 2_000_000
 """Different multisets that the audit agrees to keep."""
 

@@ -34,8 +34,6 @@ from shuffledp.core.randomizer import (
 )
 from shuffledp.numerics.entropy import SeededWords
 
-__all__ = ["BlackBox", "Draws", "Sampler", "check_neighbours", "draw", "make_rows", "widen"]
-
 BlackBox: TypeAlias = Callable[[Any, WordSource], Any]
 """function(data, rng): one outcome. A number, a `Tally`, text, bytes, a tuple or array of these, or any
 other hashable value."""

@@ -36,8 +36,6 @@ from shuffledp.numerics.rounding import UNIT, float_below
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["LARGEST_SWEEP", "Adder", "Bounds", "Box", "CommonPart", "Sweep", "share_out"]
-
 LARGEST_SWEEP = 3 * 10**10
 """Floating-point steps that one sweep agrees to take: a minute or two."""
 

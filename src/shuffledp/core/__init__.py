@@ -1,1 +1,38 @@
-"""The vocabulary: seven concepts and the errors, on NumPy alone (no I/O, no clock, no randomness)."""
+"""The vocabulary: seven concepts and the errors, on NumPy alone (no I/O, no clock, no randomness).
+
+Names of a package that are imported when they are first used.
+
+A command needs few of the protocols and engines there are, and should not wait for the rest.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def load_later(
+    package: str, homes: Mapping[str, str], modules: tuple[str, ...] = ()
+) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: for each module the names that come from it; its `modules`, too, by their last name.
+
+    >>> find = load_later("shuffledp.core", {"domain": "Bits Reals", "privacy": "Model"}, ("cells",))
+    >>> find("Bits").__name__, find("cells").__name__
+    ('Bits', 'shuffledp.core.cells')
+    >>> find("Bytes")
+    Traceback (most recent call last):
+    AttributeError: module 'shuffledp.core' has no attribute 'Bytes'
+    """
+    places = {module.rpartition(".")[2]: module for module in modules}
+    home = {name: module for module, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name in places:
+            return import_module(f"{package}.{places[name]}")
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{home[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

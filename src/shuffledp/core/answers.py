@@ -17,8 +17,6 @@ from shuffledp.core.arrays import Codes, Floats
 from shuffledp.core.domain import Domain, check_integers, check_within, column
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 
-__all__ = ["Answers", "Columns"]
-
 Columns: TypeAlias = Sequence[Codes]
 """The codes of everybody's answers: one array for each question."""
 

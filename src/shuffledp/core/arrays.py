@@ -5,8 +5,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bools", "Codes", "Counts", "Floats", "Words", "distinct", "keep_freed_memory"]
-
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """0-based positions in a domain, one per user."""
 

@@ -17,15 +17,6 @@ from shuffledp.core.octets import MessageCode
 from shuffledp.core.privacy import Profile
 from shuffledp.core.randomizer import WordSource
 
-__all__ = [
-    "Capabilities",
-    "CentralCapabilities",
-    "Line",
-    "Sight",
-    "Stream",
-    "list_capabilities",
-]
-
 
 class Stream(Protocol):
     """Deals the tally of a domain that nobody can list, some codes at a time."""

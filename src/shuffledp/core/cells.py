@@ -11,8 +11,6 @@ from shuffledp.core.domain import read_reals
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import number, whole
 
-__all__ = ["Bins", "Cells"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:

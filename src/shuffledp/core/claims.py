@@ -9,8 +9,6 @@ number that is in none of the lines.
 import re
 from dataclasses import dataclass
 
-__all__ = ["CLAIMS", "Claim", "find_claims", "find_field", "list_unclaimed"]
-
 _NUMBER = re.compile(
     r"(?<!--)\b(?:epsilon0?|delta0?)\b(?:\s*[:(]\s*|[^0-9.,:;()]{0,12})[0-9](?!/n)"
     r"|\bguess(?:es)? [^.]{0,30}right[^.]{0,30}[0-9]"

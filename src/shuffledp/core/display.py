@@ -16,29 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from shuffledp.core.estimate import Estimate
 
-__all__ = [
-    "MOMENTS",
-    "Curve",
-    "Instant",
-    "Moment",
-    "Number",
-    "Picture",
-    "align",
-    "arrange",
-    "as_text",
-    "count_decimals",
-    "count_error_decimals",
-    "format_number",
-    "format_rows",
-    "format_share",
-    "keep_largest",
-    "list_numbers",
-    "make_picture",
-    "name_columns",
-    "shorten_label",
-    "write_dates",
-]
-
 _LEVEL = 0.95
 _LINES = 20
 _LABEL = 40

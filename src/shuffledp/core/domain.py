@@ -17,23 +17,6 @@ from shuffledp.core.arrays import Bools, Codes, Floats, Words
 from shuffledp.core.errors import DataError, ParameterError, PositionError
 from shuffledp.core.validate import number, whole
 
-__all__ = [
-    "PLACE_BITS",
-    "Bits",
-    "Categories",
-    "Domain",
-    "Integers",
-    "Reals",
-    "check_integers",
-    "check_within",
-    "column",
-    "find_outside",
-    "read_places",
-    "read_reals",
-    "round_places",
-    "rounding_words",
-]
-
 _AnyArray: TypeAlias = NDArray[Any]
 _FINEST = 128  # points this many units in the last place apart survive all rounding below
 

@@ -17,21 +17,6 @@ Catch `ShuffledpError` to catch them all. Nothing is clipped, dropped or replace
 error: the caller's data and the word source are as they were.
 """
 
-__all__ = [
-    "BudgetError",
-    "DataError",
-    "LedgerError",
-    "MismatchError",
-    "ParameterError",
-    "PluginError",
-    "PositionError",
-    "ShuffledpError",
-    "UnsupportedError",
-    "WireError",
-    "show_value",
-]
-
-
 _LONGEST = 200
 
 

@@ -15,8 +15,16 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.display import Number, as_text, list_numbers, make_picture
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.frames import Columns, make_arrow, make_columns, make_pandas, make_polars
-from shuffledp.core.notebook import as_html, say, stack
+from shuffledp.core.notebook import (
+    Columns,
+    as_html,
+    make_arrow,
+    make_columns,
+    make_pandas,
+    make_polars,
+    say,
+    stack,
+)
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number
 
@@ -24,16 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-
-__all__ = [
-    "ErrorLaw",
-    "Estimate",
-    "Interval",
-    "NormalError",
-    "PostProcessed",
-    "ScaledError",
-    "Value",
-]
 
 Value: TypeAlias = float | Floats
 """One number, or one per bin."""

@@ -16,14 +16,6 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Crowd, Parameters, Promise
 from shuffledp.core.randomizer import WordSource
 
-__all__ = [
-    "CentralMechanism",
-    "Mechanism",
-    "MechanismSpec",
-    "Selection",
-    "Selector",
-]
-
 
 class CentralMechanism(Protocol):
     """What all mechanisms have in common; `name` and `parameters` rebuild one."""

@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Bools
 from shuffledp.core.errors import DataError, MismatchError
 
-__all__ = [
-    "OVERHEAD",
-    "BitCode",
-    "Decoded",
-    "MessageCode",
-    "NumberCode",
-    "Octets",
-    "report_bytes",
-]
-
 OVERHEAD = 48
 """Bytes that encryption adds: the encapsulated key (32) and the tag (16)."""
 

@@ -13,8 +13,6 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.validate import non_negative, number, whole
 
-__all__ = ["Guarantee", "Model", "Neighbours", "Profile", "round_up"]
-
 
 class Model(Enum):
     """Who is trusted, and so what an attacker sees."""

@@ -21,31 +21,6 @@ from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.randomizer import Randomizer
 from shuffledp.core.validate import below_one, number, positive, whole
 
-__all__ = [
-    "HONEST",
-    "LATE",
-    "Accountant",
-    "Calibration",
-    "Cost",
-    "Crowd",
-    "CurvedNoise",
-    "Device",
-    "Hints",
-    "Look",
-    "Maker",
-    "NoiseAccountant",
-    "Noisy",
-    "NoisyDevice",
-    "Parameters",
-    "Parts",
-    "Promise",
-    "ShuffleProtocol",
-    "Spec",
-    "Unconditional",
-    "honest_users",
-    "pure_delta",
-]
-
 HONEST = 0.9
 """The fraction of users whose noise a shuffled guarantee counts on, unless stated otherwise."""
 

@@ -20,19 +20,6 @@ from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import Domain, read_places, round_places, rounding_words
 from shuffledp.core.errors import MismatchError, ParameterError
 
-__all__ = [
-    "Law",
-    "Message",
-    "Messages",
-    "Randomizer",
-    "WordSource",
-    "check_randomizer",
-    "encode_places",
-    "join_laws",
-    "randomize",
-    "tape_width",
-]
-
 Message: TypeAlias = int | tuple[int, ...]
 """One message: an integer, or a tuple of integers."""
 

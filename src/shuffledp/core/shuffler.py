@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from shuffledp.core.randomizer import Messages, WordSource
 
-__all__ = ["Shuffled", "forget", "shuffle"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shuffled:

@@ -24,8 +24,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
 
-__all__ = ["Column", "Declared", "Option", "Task", "read_moment", "say_of"]
-
 _START = datetime(1970, 1, 1)
 _SEVERAL = {"needs": "need", "takes": "take", "has": "have"}
 

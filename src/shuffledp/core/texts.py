@@ -28,8 +28,6 @@ from shuffledp.core.domain import column
 from shuffledp.core.errors import DataError, ParameterError, PositionError, UnsupportedError
 from shuffledp.core.validate import whole
 
-__all__ = ["ALPHABETS", "FINE", "MISSING", "TOO_LONG", "UNKNOWN", "Keys", "Spelt", "Texts"]
-
 FINE, MISSING, UNKNOWN, TOO_LONG = range(4)
 """What is wrong with a text: nothing; it is empty, has a character outside the alphabet, or is too long."""
 

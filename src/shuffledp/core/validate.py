@@ -5,8 +5,6 @@ from numbers import Integral, Real
 
 from shuffledp.core.errors import ParameterError
 
-__all__ = ["below_one", "fraction_of_one", "level", "non_negative", "number", "positive", "whole"]
-
 
 def number(name: str, value: object) -> float:
     """`value` as a finite float.

@@ -33,14 +33,6 @@ from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.leaves import TASKS
 
-__all__ = [
-    "Frequencies",
-    "Released",
-    "release_column",
-    "release_counts",
-    "release_frequencies",
-]
-
 _HALF = PLACE_BITS // 2
 
 

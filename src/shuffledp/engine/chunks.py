@@ -33,26 +33,6 @@ from shuffledp.engine.queries import thread_count
 from shuffledp.engine.reducing import Reduced, Reduction
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
-__all__ = [
-    "CodeCounts",
-    "Engine",
-    "Headcount",
-    "Job",
-    "Pass",
-    "Progress",
-    "Report",
-    "Rounding",
-    "Tallied",
-    "Tapes",
-    "add_invalid",
-    "code_chunk",
-    "count_users",
-    "encode_codes",
-    "tally_codes",
-    "users_per_chunk",
-    "work_on_chunks",
-]
-
 _KEPT_BYTES = 1 << 26  # of codes, from counting people to randomizing them
 _CHUNK_BYTES = 1 << 20  # a chunk of tape, its messages and temporaries stay in the CPU's cache
 _FEW_USERS = 2048

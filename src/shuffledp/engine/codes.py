@@ -53,7 +53,6 @@ from shuffledp.engine.values import (
     UNKNOWN,
     Faults,
     Numbers,
-    as_numpy,
     find_missing,
     flatten,
     list_distinct,
@@ -65,8 +64,6 @@ from shuffledp.engine.values import (
     read_numbers,
     spread,
 )
-
-__all__ = ["FAULTS", "OTHER", "Action", "Coded", "Coder", "OnInvalid", "as_numpy"]
 
 FAULTS = ("null", "unknown", "out_of_range", "nan")
 """Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""

@@ -43,22 +43,6 @@ from shuffledp.engine.queries import (
 )
 from shuffledp.engine.values import measure_moments, spell_out
 
-__all__ = [
-    "Chunk",
-    "Column",
-    "Group",
-    "TooManyGroupsError",
-    "categories_of",
-    "group_sets",
-    "group_values",
-    "open_column",
-    "open_data",
-    "read_arrays",
-    "read_chunks",
-    "take_column",
-]
-
-
 _ROWS = ROWS
 _PANDAS_TEXTS = ("str", "string")
 _VALUE = "value"

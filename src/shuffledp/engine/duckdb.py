@@ -14,8 +14,6 @@ from shuffledp.engine.local import tally_chunks
 from shuffledp.engine.queries import thread_count
 from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 
-__all__ = ["DuckDB"]
-
 _MANY_CODES = (
     1 << 12
 )  # of whole numbers, from which counters are faster than a hash table of values

@@ -60,18 +60,6 @@ from shuffledp.engine.spark import Spark
 from shuffledp.engine.stages import DEALING, ESTIMATION, GROUPING, stage
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
-__all__ = [
-    "ENGINES",
-    "CodedColumn",
-    "FileRun",
-    "find_engine",
-    "group_early",
-    "headcount",
-    "read_codes",
-    "run_file",
-]
-
-
 ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
     {engine.name: engine for engine in (DuckDB, Memory, Spark)}
 )

@@ -45,8 +45,6 @@ from shuffledp.engine.values import (
     read_numbers,
 )
 
-__all__ = ["Filter"]
-
 _Value: TypeAlias = float | str | bool
 _Read: TypeAlias = Callable[[str], Any]
 """The Arrow array of a column by its name."""

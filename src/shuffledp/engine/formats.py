@@ -37,18 +37,6 @@ from urllib.parse import unquote
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 
-__all__ = [
-    "LINE",
-    "TEXT",
-    "DataFile",
-    "Files",
-    "Format",
-    "Paths",
-    "explain_unreadable",
-    "find_files",
-    "open_arrow",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Files:

@@ -44,15 +44,6 @@ from shuffledp.engine.groups import (
 from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 from shuffledp.numerics.entropy import SecureWords
 
-__all__ = [
-    "Memory",
-    "run",
-    "run_counts",
-    "tally",
-    "tally_chunks",
-    "tally_each",
-]
-
 
 def run(
     protocol: ShuffleProtocol,

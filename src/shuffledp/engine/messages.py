@@ -53,15 +53,6 @@ from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 
-__all__ = [
-    "Randomized",
-    "Spool",
-    "bucket_bits",
-    "randomize_bundle",
-    "randomize_file",
-    "tally_file",
-]
-
 _COLUMN = "message"
 _KEY = b"shuffledp"
 _KIND = "shuffledp messages"

@@ -19,8 +19,6 @@ from typing import Any
 from shuffledp.core.display import Number
 from shuffledp.core.errors import DataError, ParameterError
 
-__all__ = ["Staged", "check_result", "explain_unwritable", "stage", "write_result", "write_text"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:

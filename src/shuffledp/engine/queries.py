@@ -19,21 +19,6 @@ from shuffledp.engine.values import as_numpy
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "ROWS",
-    "aggregate",
-    "connect",
-    "list_own",
-    "literal",
-    "map_arrow",
-    "name_column",
-    "read_table",
-    "select",
-    "split_sets",
-    "stream_batches",
-    "thread_count",
-]
-
 ROWS = 1 << 17
 """In a chunk."""
 

@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["MASTER", "Spark", "session"]
-
 MASTER = "local[2]"
 """Where Spark runs unless it is told otherwise: in this process, on two threads."""
 

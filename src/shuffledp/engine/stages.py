@@ -5,18 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = [
-    "CALIBRATION",
-    "DEALING",
-    "DISPLAY",
-    "ESTIMATION",
-    "GROUPING",
-    "IMPORTS",
-    "OPENING",
-    "stage",
-    "watch",
-]
-
 IMPORTS = "start and imports"
 OPENING = "opening files"
 GROUPING = "reading and grouping"  # one query does both

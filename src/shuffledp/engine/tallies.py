@@ -45,17 +45,6 @@ from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import GROUPED, Grouped, leave_out
 
-__all__ = [
-    "Collected",
-    "Form",
-    "Reading",
-    "describe",
-    "read_tallies",
-    "read_tally",
-    "restore",
-    "write_tally",
-]
-
 _KIND = "shuffledp tally"
 
 

@@ -28,32 +28,6 @@ from shuffledp.core.arrays import Bools, Codes
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.task import read_moment
 
-__all__ = [
-    "BEYOND",
-    "FINE",
-    "MISSING",
-    "NAN",
-    "NULL",
-    "OUT_OF_RANGE",
-    "UNKNOWN",
-    "Faults",
-    "Numbers",
-    "as_numpy",
-    "find_missing",
-    "flatten",
-    "is_text",
-    "list_distinct",
-    "mark",
-    "measure_moments",
-    "read_bits",
-    "read_integers",
-    "read_missing",
-    "read_names",
-    "read_numbers",
-    "spell_out",
-    "spread",
-]
-
 FINE, NULL, UNKNOWN, OUT_OF_RANGE, NAN = range(5)
 """What is wrong with a value: nothing; it is missing, not of its kind, out of range, or not a number."""
 

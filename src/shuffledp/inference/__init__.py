@@ -2,7 +2,7 @@
 
 from shuffledp.inference.accuracy import Accuracy, Noise
 from shuffledp.inference.bisection import Bisected, bisect_quantile
-from shuffledp.inference.complexity import Order, SampleComplexity, sample_complexity
+from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.learning import Learned, learn, total_variation
 from shuffledp.inference.robust import (
     MedianOfGroups,
@@ -13,6 +13,7 @@ from shuffledp.inference.robust import (
     worst_bias,
 )
 from shuffledp.inference.several import IdentityTests, identity_tests
+from shuffledp.inference.testing_complexity import Order, SampleComplexity
 from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
 
 __all__ = [

@@ -31,8 +31,6 @@ from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 from shuffledp.protocols.subset_selection import SubsetSelection
 
-__all__ = ["Accuracy", "EqualNoise", "Noise", "spread_of"]
-
 _SLACK = 1 + 1e-9
 """More than the rounding errors of the formulas."""
 _LONGEST = 1 << 15

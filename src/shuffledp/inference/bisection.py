@@ -27,12 +27,10 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import HONEST
 from shuffledp.core.randomizer import WordSource, randomize
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.inference.public_randomness import split_into_groups
+from shuffledp.inference.reduction import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.rr import RR
 from shuffledp.tasks.numbers import bound_rank_error, count_halvings
-
-__all__ = ["Bisected", "bisect_quantile"]
 
 _WORDS = 2  # of each person: a place in the order, and the coin of the answer
 

@@ -40,8 +40,15 @@ from shuffledp.core.estimate import (
     PostProcessed,
     ScaledError,
 )
-from shuffledp.core.frames import make_arrow, make_columns, make_pandas, make_polars
-from shuffledp.core.notebook import make_table, say, stack
+from shuffledp.core.notebook import (
+    make_arrow,
+    make_columns,
+    make_pandas,
+    make_polars,
+    make_table,
+    say,
+    stack,
+)
 from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -60,18 +67,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-
-__all__ = [
-    "MODELS",
-    "Central",
-    "Empirical",
-    "Learned",
-    "Reported",
-    "Source",
-    "find_source",
-    "learn",
-    "total_variation",
-]
 
 MODELS = ("none", "central", "local", "shuffle")
 _ONLY = {"none": "empirical", "central": "geometric"}

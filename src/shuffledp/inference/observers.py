@@ -34,26 +34,6 @@ from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.pure_count import PureCount
 from shuffledp.protocols.rr import RR
 
-__all__ = [
-    "Correlated",
-    "Dummies",
-    "Exact",
-    "HadamardMessages",
-    "ManyDummies",
-    "NoisyCounts",
-    "NoisyDeviation",
-    "Observer",
-    "OneMessage",
-    "PureCells",
-    "RRMessages",
-    "Reports",
-    "Tagged",
-    "collisions",
-    "draw_occupancy",
-    "multinomials",
-    "total_deviation",
-]
-
 _SHORT = 512  # blocks up to this length: a matrix product is faster than the fast transform
 _FEW_BALLS = 1 << 10  # which are let fall one by one
 _MISSING = 6.0  # standard deviations: hardly ever are there too many balls already

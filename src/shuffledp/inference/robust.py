@@ -30,20 +30,11 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.engine.local import run
-from shuffledp.inference.public_randomness import split_into_groups
+from shuffledp.inference.reduction import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import float_above
 from shuffledp.planner.choice import choose
 from shuffledp.tasks import task_named
-
-__all__ = [
-    "MedianOfGroups",
-    "ask_groups",
-    "count_honest",
-    "median_of_groups",
-    "protect_members",
-    "worst_bias",
-]
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:

@@ -30,8 +30,6 @@ from shuffledp.inference.uniformity import (
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import bundle
 
-__all__ = ["IdentityTests", "identity_tests", "make_bundle"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityTests:

@@ -45,7 +45,7 @@ from shuffledp.inference.observers import (
     RRMessages,
     Tagged,
 )
-from shuffledp.inference.public_randomness import part_sizes, partition, split_into_groups
+from shuffledp.inference.reduction import part_sizes, partition, split_into_groups
 from shuffledp.mechanisms import geometric
 from shuffledp.numerics.rounding import float_above
 from shuffledp.protocols import (
@@ -56,18 +56,6 @@ from shuffledp.protocols import (
     pure_count,
     rr,
 )
-
-__all__ = [
-    "METHODS",
-    "PURE",
-    "Tester",
-    "check_method",
-    "count_lowered",
-    "draw_alternatives",
-    "list_methods",
-    "make_tester",
-    "method_names",
-]
 
 _FEWEST = 8
 """Degrees of freedom of all public partitions together: with fewer a partition too often misses everything."""

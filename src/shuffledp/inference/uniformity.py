@@ -37,8 +37,12 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
-from shuffledp.inference.public_randomness import public_words, split_into_groups
-from shuffledp.inference.reduction import Reduction, list_reductions
+from shuffledp.inference.reduction import (
+    Reduction,
+    list_reductions,
+    public_words,
+    split_into_groups,
+)
 from shuffledp.inference.robust import count_honest, protect_members
 from shuffledp.inference.testers import (
     PURE,
@@ -50,26 +54,6 @@ from shuffledp.inference.testers import (
 )
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.rounding import float_below
-
-__all__ = [
-    "MARGIN",
-    "UniformityTest",
-    "Vote",
-    "binomial_tail",
-    "check_error",
-    "check_question",
-    "choose_method",
-    "choose_reduction",
-    "find_threshold",
-    "generator_of",
-    "identity_test",
-    "judge_cells",
-    "monte_carlo_p",
-    "plan_vote",
-    "separate",
-    "share_promise",
-    "uniformity_test",
-]
 
 MARGIN = 7 / 8
 """Both kinds of error are planned at this share of the stated one, so that counted frequencies keep it, too."""

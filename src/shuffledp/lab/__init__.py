@@ -4,10 +4,21 @@ An experiment is a folder with a file `run.py`. Its docstring is a title and a p
 does and why; its function `run(context)` returns a `Result`: verdicts, figures, a table, the parameters used.
 """
 
-from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
-from shuffledp.lab.discovery import experiments, folders, load
 from shuffledp.lab.page import write_page
-from shuffledp.lab.runner import Record, run_experiment, run_lab
+from shuffledp.lab.runner import (
+    Context,
+    Drawn,
+    Effort,
+    Experiment,
+    Record,
+    Result,
+    Verdict,
+    experiments,
+    folders,
+    load,
+    run_experiment,
+    run_lab,
+)
 
 __all__ = [
     "Context",

@@ -14,10 +14,7 @@ from string import Template
 from tempfile import TemporaryDirectory
 
 import shuffledp
-from shuffledp.lab.contract import Effort, Verdict
-from shuffledp.lab.runner import Record
-
-__all__ = ["name_verdict", "typeset", "write_page"]
+from shuffledp.lab.runner import Effort, Record, Verdict
 
 _ROWS = 24  # of a table that the page shows; the file has them all
 _GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "lambda": "λ"}

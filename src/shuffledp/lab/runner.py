@@ -1,22 +1,226 @@
-"""Run experiments, one or several at a time, and write their files."""
+"""Run experiments, one or several at a time, and write their files.
+
+Where the experiments are: shipped inside the package, or beside the source tree.
+
+What an experiment is given, and what it gives back.
+"""
+
+from __future__ import annotations
 
 import csv
+import hashlib
+import importlib.util
+import inspect
 import shutil
+import sys
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from shuffledp.lab.contract import Context, Drawn, Effort, Experiment, Result, Verdict
-from shuffledp.lab.discovery import load
+import numpy as np
+
+from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.numerics.entropy import SeededWords
 from shuffledp.show.style import new_figure, save_svg
 
-__all__ = ["Record", "run_experiment", "run_lab"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from types import ModuleType
+
+    from matplotlib.figure import Figure
+
+
+T = TypeVar("T")
+
+
+class Effort(Enum):
+    """How much work a run may do.
+
+    >>> Effort("quick")
+    <Effort.QUICK: 'quick'>
+    """
+
+    QUICK = "quick"
+    """Everything within two minutes: fewer trials, fewer points."""
+    FULL = "full"
+    """Half an hour at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One claim, what was measured, and whether the two agree.
+
+    >>> Verdict(claim="2 + 2 is 5", measured="4", agrees=False, why="a slip of the pen").why
+    'a slip of the pen'
+    """
+
+    claim: str
+    measured: str
+    agrees: bool
+    why: str = ""
+    """The reason if they differ, for the reader of the page."""
+
+    def __post_init__(self) -> None:
+        # A comparison of NumPy numbers gives NumPy's bool, which JSON does not know.
+        object.__setattr__(self, "agrees", bool(self.agrees))
+        for name in ("claim", "measured"):
+            if not getattr(self, name).strip():
+                raise ParameterError(name, getattr(self, name), "must not be empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """A figure with the name of its file and a caption."""
+
+    name: str
+    caption: str
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """What an experiment found."""
+
+    verdicts: tuple[Verdict, ...]
+    figures: tuple[Drawn, ...]
+    rows: tuple[Mapping[str, object], ...]
+    """The numbers behind it, for the CSV file; all rows have the keys of the first."""
+    parameters: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        if not self.verdicts or not self.figures or not self.rows:
+            raise ParameterError("result", self.parameters, "must have verdicts, figures and rows")
+        if any(set(row) != set(self.rows[0]) for row in self.rows):
+            raise ParameterError("rows", self.rows[0], "must all have the same keys")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """How much work to do, and a source of reproducible randomness.
+
+    Experiments use made-up data, so their randomness may have a seed.
+
+    >>> context = Context(name="coins", effort=Effort.QUICK)
+    >>> context.pick(quick=100, full=10_000)
+    100
+    >>> context.words("trials").words(1) == context.words("trials").words(1)
+    array([ True])
+    """
+
+    name: str
+    effort: Effort
+
+    def pick(self, *, quick: T, full: T) -> T:
+        """One of two values, by the effort."""
+        return quick if self.effort is Effort.QUICK else full
+
+    def words(self, label: str) -> SeededWords:
+        """Return a word source that depends on the experiment and the label alone."""
+        return SeededWords(self._seed(label))
+
+    def generator(self, label: str) -> np.random.Generator:
+        """Return the same for NumPy's own distributions.
+
+        >>> Context(name="coins", effort=Effort.FULL).generator("x").integers(10, size=3).shape
+        (3,)
+        """
+        return np.random.default_rng(self._seed(label))
+
+    def _seed(self, label: str) -> int:
+        digest = hashlib.sha256(f"{self.name}/{label}".encode()).digest()
+        return int.from_bytes(digest[:7], "big")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A loaded `run.py`."""
+
+    name: str
+    title: str
+    about: str
+    """What it does, and why."""
+    order: int
+    """Its place in the report."""
+    run: Callable[[Context], Result]
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_PLACES = (_PACKAGE / "experiments", _PACKAGE.parents[1] / "experiments")
+_MODULE = "shuffledp_experiments"
+
+
+def folders() -> dict[str, Path]:
+    """Return the folder of each experiment, by name.
+
+    >>> "laplace_tail" in folders()
+    True
+    """
+    for place in _PLACES:
+        found = {path.parent.name: path.parent for path in sorted(place.glob("*/run.py"))}
+        if found:
+            return found
+    raise UnsupportedError(
+        "no experiments are installed: looked in " + " and ".join(map(str, _PLACES))
+    )
+
+
+def load(name: str) -> Experiment:
+    """Return the experiment of that name.
+
+    >>> load("laplace").name
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: experiment='laplace' must be one of adaptive, amplification, ...
+    """
+    known = folders()
+    if name not in known:
+        raise ParameterError("experiment", name, "must be one of " + ", ".join(known))
+    return _experiment(name, _module(name, known[name]))
+
+
+def experiments() -> tuple[Experiment, ...]:
+    """Return all of them, in the order of the report.
+
+    >>> experiments()[0].name
+    'laplace_tail'
+    """
+    return tuple(sorted(map(load, folders()), key=lambda each: (each.order, each.name)))
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    full = f"{_MODULE}_{name}"
+    if full in sys.modules:
+        return sys.modules[full]
+    # A package whose code is run.py, so that it may import the files beside it: from .checks import ...
+    spec = importlib.util.spec_from_file_location(
+        full, folder / "run.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[full] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[full]
+        raise
+    return module
+
+
+def _experiment(name: str, module: ModuleType) -> Experiment:
+    title, _, about = inspect.cleandoc(module.__doc__ or "").partition("\n")
+    return Experiment(
+        name=name,
+        title=title.rstrip("."),
+        about=about.strip(),
+        order=module.ORDER,
+        run=module.run,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +306,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
 
 
-def _outcome(experiment: Experiment, task: "Future[Record]") -> Record:
+def _outcome(experiment: Experiment, task: Future[Record]) -> Record:
     try:
         return task.result()
     except Exception:  # the process itself died

@@ -42,8 +42,6 @@ from shuffledp.core.privacy import Guarantee, Neighbours
 from shuffledp.core.validate import below_one, number, positive
 from shuffledp.numerics.rounding import exp_upper
 
-__all__ = ["Budget", "Charge", "Spent", "add_up", "find_excess", "price"]
-
 _ORDERS = tuple(1 + 10 ** (place / 20) for place in range(-20, 81))  # 1.1 .. 10^4
 
 _LARGEST_ORDER = 1_000_000

@@ -16,8 +16,6 @@ from shuffledp.core.errors import LedgerError, ShuffledpError
 from shuffledp.core.privacy import Guarantee, Model, Neighbours
 from shuffledp.ledger.budget import Budget, Charge, price
 
-__all__ = ["Account", "Entry", "Event", "check_chain", "find_head", "replay", "seal"]
-
 Event = Mapping[str, Any]
 """One line of the ledger, as it is written in JSON."""
 

@@ -21,8 +21,6 @@ from typing import Protocol
 from shuffledp.core.errors import LedgerError, UnsupportedError
 from shuffledp.ledger.events import Event, check_chain, seal
 
-__all__ = ["Decision", "JsonStore", "SqliteStore", "Store", "check_writable", "open_store"]
-
 Decision = Callable[[Sequence[Event]], Sequence[Event]]
 """What to append, given everything that is there; it may raise instead."""
 

@@ -7,11 +7,11 @@ has a clock or a socket: `serve` gives them both, and tests give them years in m
 
 from typing import TYPE_CHECKING
 
-from shuffledp.core.loading import load_later
+from shuffledp.core import load_later
 
 if TYPE_CHECKING:
     from shuffledp.live import pages, serve, wire
-    from shuffledp.live.analyzer import Analyzer
+    from shuffledp.live.analyzer import Analyzer, describe_trust
     from shuffledp.live.design import (
         LARGEST_FLOOR,
         LOCAL_EPSILON,
@@ -27,14 +27,20 @@ if TYPE_CHECKING:
         measure_influence,
         read_survey,
     )
-    from shuffledp.live.device import BUDGET, FLOOR_BUDGET, Device, Sending, Spent, read_reply
+    from shuffledp.live.device import (
+        BUDGET,
+        FLOOR_BUDGET,
+        Device,
+        Sending,
+        Spent,
+        check_promise,
+        read_reply,
+    )
     from shuffledp.live.disk import write_private
-    from shuffledp.live.effort import check_promise
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
     from shuffledp.live.seals import Entry, FolderLog, SealError, SealLog
     from shuffledp.live.shuffler import Reply, Shuffler
     from shuffledp.live.store import SqliteStore, State, Store, WindowRow
-    from shuffledp.live.trust import describe_trust
 
 __all__ = [
     "BUDGET",
@@ -83,17 +89,15 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "analyzer": "Analyzer",
+            "analyzer": "Analyzer describe_trust",
             "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
-            "device": "BUDGET FLOOR_BUDGET Device Sending Spent read_reply",
-            "effort": "check_promise",
+            "device": "BUDGET FLOOR_BUDGET Device Sending Spent check_promise read_reply",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
             "seals": "Entry FolderLog SealError SealLog",
             "shuffler": "Reply Shuffler",
             "store": "SqliteStore State Store WindowRow",
-            "trust": "describe_trust",
         },
         modules=("pages", "serve", "wire"),
     )

@@ -3,22 +3,27 @@
 `randomized once (budget spent) -> pending -> sent -> acknowledged`. A retry sends the same messages; only the outer
 layer is sealed anew. What is kept is the report, never the answer. The outbox is one file for all collections of a
 device, so its budget is one too; two programs that share it wait for one another.
+
+How much work a stranger's document may cause: a promise is recomputed within a limit, or not believed.
 """
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
-from shuffledp.core.privacy import round_up
+from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.randomizer import WordSource
 from shuffledp.live.disk import open_database, transaction
-from shuffledp.live.effort import check_promise
 from shuffledp.live.wire.document import LARGEST_FLOOR, Collection
 from shuffledp.live.wire.report import (
     check_token,
@@ -29,7 +34,62 @@ from shuffledp.live.wire.report import (
     seal_report,
 )
 
-__all__ = ["BUDGET", "FLOOR_BUDGET", "Device", "Sending", "Spent", "read_reply"]
+MOST_SECONDS = 1.8
+"""CPU time that a device spends on recomputing a promise; together with reading the document it is less than two."""
+_OFTEN = 16  # calls between two looks at the time
+
+
+class _SpentError(BaseException):
+    """Nobody who handles errors of a computation handles this one."""
+
+
+@contextmanager
+def limit_effort(seconds: float) -> Iterator[None]:
+    """Stop what runs here, in this thread, after so many seconds of CPU time.
+
+    The interpreter tells of every call, so this works in any thread and needs no signal. A single call into compiled
+    code is not interrupted; those of the accounting take milliseconds.
+
+    >>> with limit_effort(0.01):
+    ...     while True:
+    ...         abs(-1)
+    Traceback (most recent call last):
+    ...
+    shuffledp.core.errors.WireError: effort: it takes more than 0.01 seconds of CPU time
+    """
+    end = time.thread_time() + seconds
+    calls = 0
+
+    def look(_: FrameType, __: str, ___: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls % _OFTEN == 0 and time.thread_time() > end:
+            raise _SpentError
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield
+    except _SpentError:
+        raise WireError("effort", f"it takes more than {seconds:g} seconds of CPU time") from None
+    finally:
+        sys.setprofile(before)
+
+
+def check_promise(collection: Collection) -> Guarantee:
+    """Recompute what a document promises; `WireError` if it does not hold, or would take too long to find out."""
+    try:
+        with limit_effort(MOST_SECONDS):
+            return collection.verify()
+    except WireError as error:
+        if error.reason != "effort":
+            raise
+        raise WireError(
+            "promise",
+            f"recomputing it takes more than {MOST_SECONDS:g} seconds of CPU time: ask fewer different questions, or "
+            "promise each report by itself (composed = false)",
+        ) from None
+
 
 BUDGET = 8.0
 """The epsilon that a device spends over all collections, unless its owner says otherwise."""

@@ -8,7 +8,7 @@ group at the lower and the upper end
 and the sum is unbiased. Its variance is that of the two bins and that of rounding, (upper - lower)^2 m (1 - m) for
 each person if the group's mean lies at the share m of the range; at most a quarter. Standard errors take the bins for
 uncorrelated where the weights have one sign, which is close to the truth and no bound: some messages support several
-bins at once. Intervals do not rely on that. They follow from moments of the noise (`numerics.intervals.weighted`), or
+bins at once. Intervals do not rely on that. They follow from moments of the noise (`numerics.intervals.binomial`), or
 where its law has none, from certified intervals of the two bins, and cover with at least their level; that of a mean
 combines those of the sum and of the people, which hold together. Of a forecast, which has no noise yet, they are normal
 ones.
@@ -26,7 +26,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.live.wire.question import Question
-from shuffledp.numerics.intervals.weighted import BinMoments, have_both_signs
+from shuffledp.numerics.intervals.binomial import BinMoments, have_both_signs
 from shuffledp.tasks.groups import WITH_MOMENTS, bound_means, bound_sums
 
 __all__ = ["estimate_groups", "foresee_groups"]

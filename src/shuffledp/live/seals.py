@@ -10,7 +10,7 @@ backup of the database, and every serving compares what it serves with the entry
     no log, or another one than the database knows    nothing is sealed
 
 The log of a database on one machine is a folder elsewhere with a file for each window, which is created exclusively;
-that of several machines is a small database on another server (`live.postgres_seals`).
+that of several machines is a small database on another server (`live.postgres`).
 """
 
 import hashlib

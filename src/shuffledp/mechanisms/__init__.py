@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.core import load_later
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.loading import load_later
 from shuffledp.core.mechanism import (
     CentralMechanism,
     Mechanism,

@@ -13,8 +13,6 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.validate import positive
 from shuffledp.numerics.exact_draws import SMALLEST_RATE
 
-__all__ = ["find_rate", "promise_pure", "read_exactly", "read_integers", "read_reals", "shape_like"]
-
 LARGEST_ANSWER = 1 << 53
 
 

@@ -38,8 +38,6 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.intervals import BinomialError, BinomialLaw
 from shuffledp.numerics.rounding import exp_lower, float_above
 
-__all__ = ["SPEC", "Binomial", "Calibration", "make"]
-
 _CHUNK = 1 << 16
 
 

@@ -29,8 +29,6 @@ from shuffledp.core.validate import fraction_of_one, non_negative, whole
 from shuffledp.mechanisms._answers import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import Choice
 
-__all__ = ["SPEC", "Exponential", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential:

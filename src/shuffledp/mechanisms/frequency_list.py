@@ -48,8 +48,6 @@ from shuffledp.core.validate import whole
 from shuffledp.mechanisms._answers import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import ExpMinus, cut_weights, find_position
 
-__all__ = ["FrequencyList"]
-
 _MOST = 1000  # people: a million steps
 _BITS = 64  # of a word
 _SLACK = 1 + 1e-9  # more than the rounding of a sum of logarithms of n floats

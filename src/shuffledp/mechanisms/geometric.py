@@ -31,8 +31,6 @@ from shuffledp.mechanisms._answers import find_rate, promise_pure, read_integers
 from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
-__all__ = ["SPEC", "Geometric", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometric:

@@ -34,8 +34,6 @@ from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_question
 from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels
 from shuffledp.numerics.trees import aggregate, choose_even_shape, fit_leaves
 
-__all__ = ["SPEC", "GeometricTree", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeometricTree:

@@ -49,8 +49,6 @@ from shuffledp.mechanisms._answers import (
 from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
-__all__ = ["SPEC", "Laplace", "make"]
-
 _FINER = 20  # the step is 2^-20 of the noise and of the sensitivity per coordinate, or less
 _LARGEST_STEPS = 2.0**60
 

@@ -29,8 +29,6 @@ from shuffledp.mechanisms._answers import find_rate, read_integers
 from shuffledp.numerics.exact_draws import draw_geometric
 from shuffledp.numerics.rounding import exp_lower, exp_upper, float_above
 
-__all__ = ["OneSided"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneSided:

@@ -36,8 +36,6 @@ from shuffledp.mechanisms._answers import promise_pure
 from shuffledp.mechanisms.exponential import Exponential
 from shuffledp.numerics.exact_draws import draw_bernoulli_exp
 
-__all__ = ["SPEC", "PermuteAndFlip", "make"]
-
 _NODES = (
     400  # of the integral: exact for up to 800 candidates, and beyond to the precision of floats
 )

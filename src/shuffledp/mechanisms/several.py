@@ -1,7 +1,7 @@
 """Several answers of one curator about the same people, under one guarantee.
 
 Each question has a mechanism of its own, with independent noise. Their epsilons are in proportion to the weights of the
-questions; what all of them reveal together is bounded by sums of independent bits (`accounting.curator`). A mechanism
+questions; what all of them reveal together is bounded by sums of independent bits (`accounting.rules`). A mechanism
 with a delta of its own fails with at most that probability, so these deltas are added.
 """
 
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from math import fsum
 from typing import ClassVar, NamedTuple
 
-from shuffledp.accounting.curator import Release, compose_bits, share
+from shuffledp.accounting.rules import Release, compose_bits, share
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Parameters, Promise
-
-__all__ = ["Asked", "Several"]
 
 _UNITS = 64  # the weights are whole multiples of this part of the largest one
 _LESS = 1 - 1e-9  # so that rounded shares add up to no more than the promise

@@ -40,8 +40,6 @@ from shuffledp.mechanisms._answers import find_rate
 from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
-__all__ = ["SPEC", "StabilityHistogram", "make"]
-
 Histogram: TypeAlias = Mapping[str, int] | Mapping[int, int] | NDArray[np.integer[Any]]
 """label -> count, or counts by position."""
 

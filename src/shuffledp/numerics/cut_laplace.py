@@ -23,8 +23,6 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower, exp_upper
 
-__all__ = ["MOST_STEPS", "CutLaplace", "CutLaplaceSum"]
-
 MOST_STEPS = 1 << 16
 """The largest L: beyond it a server would add too many messages anyway."""
 _SPARE = 64

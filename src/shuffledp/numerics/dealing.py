@@ -62,15 +62,6 @@ from shuffledp.core.arrays import Bools, Counts, Words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
 
-__all__ = [
-    "CellCounts",
-    "binomial",
-    "binomials",
-    "deal",
-    "deal_uniform",
-    "deal_uniforms",
-]
-
 _FEW = 8  # people per node
 _AT_ONCE = 1 << 17  # people who draw a word each
 _NEAR = 8  # cells: among so few one is found by halving, among more in the whole table

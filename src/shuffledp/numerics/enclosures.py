@@ -39,16 +39,6 @@ from shuffledp.numerics.masses import stirling_error
 from shuffledp.numerics.rounding import UNIT, float_above, float_below
 from shuffledp.numerics.tails import TINY
 
-__all__ = [
-    "LARGEST_TRIALS",
-    "bound_at_most",
-    "bound_mass",
-    "bound_mills",
-    "bound_mills_above",
-    "bound_normal_mills",
-    "bound_poisson_mass",
-]
-
 LARGEST_TRIALS = 2**50
 """Whole numbers up to here, and sums of a few of them, are floats."""
 

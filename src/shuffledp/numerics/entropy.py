@@ -39,8 +39,6 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import whole
 from shuffledp.numerics.rounding import float_above
 
-__all__ = ["SPAN_WORDS", "DerivedWords", "RunKey", "SecureWords", "SeededWords", "prf_advantage"]
-
 _CIPHER_BLOCK = 16
 _SPAN_BLOCKS = 1 << 18  # rekeying costs about a percent of the time
 SPAN_WORDS = 2 * _SPAN_BLOCKS

@@ -30,20 +30,6 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.rounding import exp_bounds
 
-__all__ = [
-    "SMALLEST_RATE",
-    "Choice",
-    "Enclosure",
-    "ExpMinus",
-    "Logistic",
-    "cut_weights",
-    "draw_bernoulli",
-    "draw_bernoulli_exp",
-    "draw_discrete_laplace",
-    "draw_geometric",
-    "find_position",
-]
-
 Enclosure: TypeAlias = Callable[[int], tuple[Fraction, Fraction]]
 """digits -> (low, high) with low <= p <= high and high - low < 10^(2 - digits)."""
 

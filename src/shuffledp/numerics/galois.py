@@ -22,17 +22,6 @@ import numpy as np
 from shuffledp.core.arrays import Bools, Codes, Counts, Words
 from shuffledp.core.errors import ParameterError
 
-__all__ = [
-    "POLYNOMIALS",
-    "check_degree",
-    "double",
-    "line",
-    "multiples",
-    "multiply",
-    "parity",
-    "solutions",
-]
-
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 _SYSTEMS = 1 << 12  # their pairs stay in the CPU's cache

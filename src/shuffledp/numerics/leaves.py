@@ -40,18 +40,6 @@ from shuffledp.numerics.trees import (
     prefix_weights,
 )
 
-__all__ = [
-    "MOST_CELLS",
-    "TASKS",
-    "LeafError",
-    "LeafQuestion",
-    "Leaves",
-    "ask_leaves",
-    "read_cells",
-    "read_points",
-    "read_question",
-]
-
 MOST_CELLS = 1 << 22
 """Of a tree."""
 _AT_ONCE = 1 << 13  # cells whose tails are looked at together

@@ -25,16 +25,6 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 
-__all__ = [
-    "FAR_ERROR",
-    "RELATIVE_ERROR",
-    "Binomials",
-    "binomial_masses",
-    "log_binomial",
-    "log_negative_binomial",
-    "stirling_error",
-]
-
 RELATIVE_ERROR = 1e-9
 """Bound on the relative error of masses: binomial ones up to n = 10^9, negative binomial ones up to r = 10^9."""
 FAR_ERROR = 5e-9

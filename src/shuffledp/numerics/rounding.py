@@ -11,19 +11,6 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = [
-    "UNIT",
-    "dyadic_above",
-    "exp_bounds",
-    "exp_lower",
-    "exp_upper",
-    "float_above",
-    "float_below",
-    "log_lower",
-    "log_upper",
-    "shorten",
-]
-
 UNIT = 2.0**-53
 """The relative rounding error of one floating-point operation.
 

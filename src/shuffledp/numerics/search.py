@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["find_largest_above", "find_smallest", "find_smallest_safe"]
-
 
 def find_smallest_safe(
     excess: Callable[[float], float],

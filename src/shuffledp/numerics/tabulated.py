@@ -32,21 +32,6 @@ from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal, deal_uniforms
 
-__all__ = [
-    "NOTHING",
-    "Events",
-    "Tabulated",
-    "VectorLaw",
-    "add_laws",
-    "log_of",
-    "logarithmic",
-    "message_law",
-    "negative_binomial",
-    "poisson",
-    "repeat_law",
-    "shift_law",
-]
-
 VectorLaw = dict[tuple[int, ...], Fraction]
 """Probability of each vector of numbers."""
 Join = Callable[[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]

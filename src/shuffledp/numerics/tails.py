@@ -15,16 +15,6 @@ import numpy as np
 from shuffledp.core.arrays import Floats
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = [
-    "TINY",
-    "binomial_at_least",
-    "binomial_at_most",
-    "binomial_log_ratio",
-    "binomial_mass",
-    "negative_binomial_mass",
-    "sum_falling_series",
-]
-
 TINY = 1e-300
 """What upper bounds of smaller numbers are rounded up to."""
 

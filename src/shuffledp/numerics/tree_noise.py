@@ -29,20 +29,6 @@ from shuffledp.core.arrays import Floats
 from shuffledp.numerics.cut_laplace import CutLaplaceSum
 from shuffledp.numerics.trees import LevelWeights
 
-__all__ = [
-    "AddedNoise",
-    "BinNoise",
-    "BoundedNoise",
-    "DummyNoise",
-    "GeometricNoise",
-    "IndependentLevels",
-    "LevelNoise",
-    "OneLevelEach",
-    "Tails",
-    "TreeNoise",
-    "find_radius",
-]
-
 _DEGREE = 512
 _FIRST = 96  # coefficients beyond are usually too small to matter
 _NEGLIGIBLE = -37.0  # ln of a coefficient

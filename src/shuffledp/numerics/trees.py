@@ -20,21 +20,6 @@ import numpy as np
 
 from shuffledp.core.arrays import Bools, Counts, Floats
 
-__all__ = [
-    "LevelWeights",
-    "aggregate",
-    "choose_even_shape",
-    "even_shapes",
-    "fit_leaves",
-    "functional_variance",
-    "leaf_weights",
-    "mean_prefix_variance",
-    "node_weights",
-    "prefix_variances",
-    "prefix_weights",
-    "rank_weights",
-]
-
 _DEEPEST = 10
 _LOOKED_AT = 1 << 16  # ranks
 _AT_ONCE = 4096

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from shuffledp.core.loading import load_later
+from shuffledp.core import load_later
 from shuffledp.core.privacy import Model
 
 if TYPE_CHECKING:

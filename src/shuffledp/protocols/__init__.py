@@ -9,9 +9,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.core import load_later
 from shuffledp.core.capabilities import Capabilities, CentralCapabilities, Sight, Stream
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
-from shuffledp.core.loading import load_later
 from shuffledp.core.protocol import Hints, Look, Maker, ShuffleProtocol, Spec
 
 if TYPE_CHECKING:

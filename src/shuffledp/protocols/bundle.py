@@ -46,21 +46,6 @@ from shuffledp.numerics.rounding import float_above, shorten
 from shuffledp.protocols.shared.assembly import local, register, shuffle
 from shuffledp.protocols.shared.joint import Made, PartSpec, account, calibrate
 
-__all__ = [
-    "SPEC",
-    "BundleAnalyzer",
-    "BundleDevice",
-    "JointError",
-    "count_numbers",
-    "join_estimates",
-    "make",
-    "make_local",
-    "make_local_parts",
-    "questions",
-    "tag_message",
-    "tag_rows",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleDevice:

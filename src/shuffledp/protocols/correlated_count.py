@@ -50,8 +50,6 @@ from shuffledp.numerics.tabulated import (
 )
 from shuffledp.protocols.shared.assembly import register, shuffle
 
-__all__ = ["SPEC", "CorrelatedCount", "SignedAnalyzer", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrelatedCount:

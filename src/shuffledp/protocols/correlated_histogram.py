@@ -47,8 +47,6 @@ from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.tabulated import Events, VectorLaw, add_laws, message_law
 from shuffledp.protocols.shared.assembly import register, shuffle
 
-__all__ = ["SPEC", "CorrelatedHistogram", "SignedHistogramAnalyzer", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrelatedHistogram:

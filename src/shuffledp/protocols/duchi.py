@@ -23,8 +23,6 @@ from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
 
-__all__ = ["SPEC", "Duchi", "make", "make_local"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duchi(OneNumber):

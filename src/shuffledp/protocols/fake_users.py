@@ -35,8 +35,6 @@ from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 from shuffledp.protocols.unary import WORD_BITS
 
-__all__ = ["SPEC", "FakeUsers", "blanket", "make"]
-
 _LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
 
 

@@ -42,8 +42,6 @@ from shuffledp.numerics.tape import table
 from shuffledp.protocols.shared.assembly import OneNumber
 from shuffledp.protocols.shared.mean import Affine, MeanAnalyzer, Quadratic
 
-__all__ = ["GaussianNoise", "calibrate_noise"]
-
 _LONGEST = 1 << 12  # the largest noise of the table, in steps
 _MOST_STEPS = 32  # all pairs of values are compared for the shuffled view
 _TOLERANCE = 1e-3

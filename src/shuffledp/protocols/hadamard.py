@@ -41,8 +41,6 @@ from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.assembly import local, refuse_epsilon0, register, shuffled
 
-__all__ = ["SPEC", "HadamardAnalyzer", "HadamardResponse", "make", "make_local", "walsh_hadamard"]
-
 Number = TypeVar("Number", np.int64, np.float64)
 
 _AT_ONCE = 1 << 22  # outputs of all categories that are dealt in one go

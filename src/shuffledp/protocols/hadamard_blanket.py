@@ -39,8 +39,6 @@ from shuffledp.protocols.shared.dummied import (
     dummied_law,
 )
 
-__all__ = ["SPEC", "HadamardBlanket", "make"]
-
 _LARGEST_K = (1 << 28) - 1  # a tally of all categories takes 2 GB
 
 

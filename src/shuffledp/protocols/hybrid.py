@@ -27,8 +27,6 @@ from shuffledp.protocols.piecewise import Piecewise
 from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
 from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
 
-__all__ = ["SPEC", "Either", "Hybrid", "make", "make_local"]
-
 _CROSSOVER = 0.61
 """Up to here one bit has the smaller variance for every value."""
 

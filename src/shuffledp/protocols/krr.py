@@ -32,8 +32,6 @@ from shuffledp.protocols.shared.assembly import (
 )
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
 
-__all__ = ["KRR", "SPEC", "make", "make_local"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRR(OneNumber):

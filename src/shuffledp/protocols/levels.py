@@ -39,8 +39,6 @@ from shuffledp.numerics.enclosures import bound_at_most
 from shuffledp.numerics.rounding import UNIT, exp_lower, float_below
 from shuffledp.protocols.krr import KRR
 
-__all__ = ["HiddenLevel", "Levels", "estimate_hidden", "estimate_visible"]
-
 _EXACT = 60  # up to this many others every number of uniform messages is a cell of its own
 _CELLS, _COARSE = 40, 8
 _HIDDEN = "uniform messages of people of all levels (docs/theory/levels.md), evaluated numerically"

@@ -31,8 +31,6 @@ from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.shared.assembly import local, register, shuffled
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, light_variance
 
-__all__ = ["SPEC", "LocalHashing", "make", "make_local"]
-
 _USERS = (
     255  # as many hits fit into a byte, and adding bytes is eight times faster than adding ints
 )

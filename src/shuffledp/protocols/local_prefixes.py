@@ -89,20 +89,6 @@ from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_colum
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
 
-__all__ = [
-    "ALARMS",
-    "MOST_CELLS",
-    "SPEC",
-    "Level",
-    "LocalPrefixes",
-    "LocalWordsAnalyzer",
-    "Polynomials",
-    "decode",
-    "limit_sum",
-    "make",
-    "make_local",
-]
-
 FIELD = 16
 """Bits of an element of the field."""
 COEFFICIENTS = 4

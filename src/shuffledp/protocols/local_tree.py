@@ -43,8 +43,6 @@ from shuffledp.protocols.rr import RR
 from shuffledp.protocols.shared.assembly import OneNumber, local, register
 from shuffledp.protocols.tree import TreeAnalyzer
 
-__all__ = ["SPEC", "LocalTree", "make_local"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTree(OneNumber):

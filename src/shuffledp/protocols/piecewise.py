@@ -33,8 +33,6 @@ from shuffledp.protocols.shared.assembly import (
 )
 from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
 
-__all__ = ["SPEC", "Piecewise", "make", "make_local"]
-
 _MAX_SPAN = 1 << 15  # the window's last start; so there are at most 2^16 outputs to count
 _AT_ONCE = 1 << 22  # numbers in the windows of all codes that are dealt in one go
 _WINDOW = 256  # a window this long is within 0.2 % of the ideal length

@@ -39,8 +39,6 @@ from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.tape import table
 from shuffledp.protocols.shared.assembly import register, shuffle
 
-__all__ = ["SPEC", "PureAccountant", "PureCount", "PureCountAnalyzer", "find_noise", "make"]
-
 _Waves: TypeAlias = NDArray[np.complex128]
 
 _PROOF = (

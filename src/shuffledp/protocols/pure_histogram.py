@@ -33,8 +33,6 @@ from shuffledp.protocols.pure_count import (
 )
 from shuffledp.protocols.shared.assembly import register, shuffle
 
-__all__ = ["SPEC", "PureHistogram", "PureHistogramAnalyzer", "make"]
-
 _PROOF = (
     "twice the largest loss of a count, over all totals and all data sets, evaluated numerically (count: "
     "Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020)"

@@ -64,8 +64,6 @@ from shuffledp.protocols.shared.sums import (
     unit,
 )
 
-__all__ = ["SPEC", "RoundedResponse", "RoundedSum", "RoundingSearch", "largest_error", "make"]
-
 _MOST_LEVELS = 1 << 16
 _ROUGH, _FINE = 0.3, 2e-3  # how far below its limit delta may stay, relatively
 _LARGEST_EPSILON0 = 60.0

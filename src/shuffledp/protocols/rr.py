@@ -34,8 +34,6 @@ from shuffledp.protocols.shared.assembly import (
     register,
 )
 
-__all__ = ["RR", "SPEC", "RRAnalyzer", "make", "make_local"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RR(OneNumber):

@@ -42,7 +42,7 @@ from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals import TwoBinomialsError
-from shuffledp.numerics.intervals.weighted import bound_deviation
+from shuffledp.numerics.intervals.binomial import bound_deviation
 from shuffledp.numerics.leaves import TASKS as ABOUT_CELLS
 from shuffledp.numerics.leaves import LeafQuestion, read_question
 from shuffledp.numerics.tree_noise import AddedNoise, BinNoise, IndependentLevels, TreeNoise

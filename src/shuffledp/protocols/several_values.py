@@ -42,8 +42,6 @@ from shuffledp.protocols.shared.joint import (
     search_scale,
 )
 
-__all__ = ["SPEC", "AnyValues", "MovedValue", "make", "make_local"]
-
 _TITLE = "several values of each person"
 _REFERENCE = "Dwork, Roth 2014 (groups); Zhu, Dong, Wang 2022 (composition)"
 _MOST = 10_000

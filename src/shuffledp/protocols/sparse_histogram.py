@@ -41,8 +41,6 @@ from shuffledp.numerics.dealing import deal, deal_uniform
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
 
-__all__ = ["SPEC", "SparseHistogram", "make"]
-
 _MOST = (
     1000  # noise messages per user; the exact law of more takes seconds, and nobody would send them
 )

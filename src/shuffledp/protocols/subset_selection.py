@@ -30,8 +30,6 @@ from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, 
 from shuffledp.protocols.shared.assembly import fit, local, refuse_epsilon0, register
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, light_variance
 
-__all__ = ["SPEC", "SubsetSelection", "make", "make_local"]
-
 _BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
 _LARGEST_SET = 4096  # with more words, the exact fractions of the law take minutes
 _LAW_MAX = 1 << 16  # messages; a longer list would take seconds

@@ -57,22 +57,6 @@ from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.joint import Joint
 
-__all__ = [
-    "SPEC",
-    "MeasuredTree",
-    "Tree",
-    "TreeAnalyzer",
-    "choose_shape",
-    "count_messages",
-    "guess_level",
-    "joint_poisson_level",
-    "make",
-    "make_levels",
-    "read_shape",
-    "search_noise",
-    "spread_ranks",
-]
-
 Built = TypeVar("Built")
 
 _MOST_MESSAGES = 1_000_000.0  # a file sends none, and plans say how many a collection would

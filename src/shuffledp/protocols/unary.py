@@ -35,8 +35,6 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.assembly import local, refuse_epsilon0, register, shuffled
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
 
-__all__ = ["OPTIMIZED", "SYMMETRIC", "WORD_BITS", "Unary"]
-
 WORD_BITS = 32
 """A user needs k words, so words are the cost: half the usual width is twice as fast. The law is
 exact for any width; the width only says how closely it can come to the ideal one."""

@@ -52,8 +52,6 @@ from shuffledp.protocols.shared.sums import (
     unit,
 )
 
-__all__ = ["SPEC", "UnaryDevice", "UnarySum", "make"]
-
 _MOST_ONES = 1 << 20
 _MOST_COINS = 4096  # of one user
 _MANY_COINS = 16

@@ -63,10 +63,10 @@ from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.geometric import TwoWordGeometric
 from shuffledp.numerics.intervals import SharedNoiseError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tabulated import NOTHING, Events, Tabulated, VectorLaw, poisson, repeat_law
+from shuffledp.numerics.tape import TwoWordGeometric
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.sums import (
     add_codes,
@@ -78,20 +78,6 @@ from shuffledp.protocols.shared.sums import (
     step,
     unit,
 )
-
-__all__ = [
-    "SPEC",
-    "STEEPNESS",
-    "Cell",
-    "Flooding",
-    "MessageSum",
-    "MultisetFlood",
-    "ZeroSumFlooding",
-    "cells",
-    "coefficients",
-    "make",
-    "thinned_delta",
-]
 
 STEEPNESS = 0.5
 """p = e^(-STEEPNESS a): at 1 it takes more multisets, at 0 they are larger."""

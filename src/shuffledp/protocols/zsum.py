@@ -44,18 +44,6 @@ from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.numerics.tails import binomial_at_least, binomial_at_most
 from shuffledp.protocols.shared.assembly import register, shuffle
 
-__all__ = [
-    "SPARSE",
-    "SPEC",
-    "CutAnswers",
-    "SparseZsumAnalyzer",
-    "Zsum",
-    "ZsumAnalyzer",
-    "make",
-    "make_sparse",
-    "paper_gamma",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zsum:

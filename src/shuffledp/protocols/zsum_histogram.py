@@ -36,8 +36,6 @@ from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.zsum import CutAnswers, paper_gamma
 
-__all__ = ["SPEC", "ZsumHistogram", "ZsumHistogramAnalyzer", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZsumHistogram:

@@ -28,7 +28,7 @@ One question is a survey of one (`Survey.of`): it has a protocol of its own, and
 
 from typing import TYPE_CHECKING
 
-from shuffledp.core.loading import load_later
+from shuffledp.core import load_later
 
 if TYPE_CHECKING:
     from shuffledp.engine.columns import open_data

@@ -23,9 +23,17 @@ from shuffledp.core.display import (
 )
 from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import CentralMechanism, Mechanism
-from shuffledp.core.notebook import as_html, say, stack
+from shuffledp.core.notebook import (
+    Columns,
+    as_html,
+    make_columns,
+    say,
+    stack,
+    to_arrow,
+    to_pandas,
+    to_polars,
+)
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource

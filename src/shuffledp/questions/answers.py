@@ -10,9 +10,19 @@ from shuffledp.accounting.explain import explain
 from shuffledp.core.display import Number, Picture, as_text, shorten_label, write_dates
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.frames import Columns, make_columns, to_arrow, to_pandas, to_polars
 from shuffledp.core.mechanism import CentralMechanism, Mechanism
-from shuffledp.core.notebook import as_html, as_prose, frame_page, say, stack
+from shuffledp.core.notebook import (
+    Columns,
+    as_html,
+    as_prose,
+    frame_page,
+    make_columns,
+    say,
+    stack,
+    to_arrow,
+    to_pandas,
+    to_polars,
+)
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.steps import draw_distribution

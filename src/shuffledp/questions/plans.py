@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
-from shuffledp.accounting.curator import Release, share
+from shuffledp.accounting.rules import Release, share
 from shuffledp.core.display import shorten_label
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.mechanism import Mechanism

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["error_curves", "privacy_curves"]
-
 Line: TypeAlias = Sequence[tuple[int, float, str]]
 """(n, error, protocol), by growing n."""
 Points: TypeAlias = Sequence[tuple[float, float]]

@@ -21,30 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLUE",
-    "COLOURS",
-    "FAINT",
-    "FORMATS",
-    "GREEN",
-    "GREY",
-    "INK",
-    "MODEL_COLOURS",
-    "MORE_COLOURS",
-    "PALE",
-    "PURPLE",
-    "VERMILION",
-    "check_format",
-    "choose_fonts",
-    "colour_of",
-    "foot",
-    "new_figure",
-    "save",
-    "save_svg",
-    "use_fonts",
-    "write_dates_below",
-]
-
 GREY = "#7A7A7A"
 BLUE, VERMILION, GREEN, PURPLE = COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MODEL_COLOURS = {"central": GREEN, "shuffle": BLUE, "local": VERMILION}

@@ -13,8 +13,6 @@ from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.tasks.totals import squared_error
 
-__all__ = ["TRUE_VALUE", "Count"]
-
 TRUE_VALUE = Option(
     name="true_value", kind=str, help="The value that counts as yes; every other value is no."
 )

@@ -11,8 +11,6 @@ from shuffledp.core.estimate import Value
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import Binned, check_bins
 
-__all__ = ["Distribution"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution(Binned):

@@ -16,8 +16,6 @@ from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number, whole
 from shuffledp.tasks.totals import LOWER, UPPER, is_whole, mean_square
 
-__all__ = ["BINS", "Binned", "Histogram", "check_bins", "declare_bins"]
-
 BINS = (
     Option(
         name="categories",

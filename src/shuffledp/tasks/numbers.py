@@ -35,18 +35,6 @@ from shuffledp.tasks.totals import (
     read_ends,
 )
 
-__all__ = [
-    "Bin",
-    "Cdf",
-    "Median",
-    "Quantiles",
-    "Range",
-    "Std",
-    "Variance",
-    "bound_rank_error",
-    "count_halvings",
-]
-
 AT = Option(
     name="at",
     kind=list,

@@ -14,8 +14,6 @@ from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Task
 from shuffledp.tasks.totals import mean_square
 
-__all__ = ["Questions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions(Task):

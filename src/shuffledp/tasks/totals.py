@@ -16,21 +16,6 @@ from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.rounding import float_above
 
-__all__ = [
-    "LOWER",
-    "STEPS",
-    "UPPER",
-    "Mean",
-    "Sum",
-    "choose_steps",
-    "exact_sum",
-    "has_fractions",
-    "is_whole",
-    "mean_square",
-    "read_ends",
-    "squared_error",
-]
-
 LOWER = Option(name="lower", kind=float, help="The smallest value, publicly known.")
 UPPER = Option(name="upper", kind=float, help="The largest value, publicly known.")
 STEPS = Option(name="steps", kind=int, help="Steps of the grid for real numbers.")

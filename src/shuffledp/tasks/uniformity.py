@@ -16,8 +16,6 @@ from shuffledp.core.validate import below_one
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import BINS, declare_bins
 
-__all__ = ["Uniformity"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniformity(Task):

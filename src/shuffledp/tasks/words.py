@@ -15,8 +15,6 @@ from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
 
-__all__ = ["ALPHABET", "BITS", "MAX_LENGTH", "Words"]
-
 ALPHABET = Option(
     name="alphabet",
     kind=str,

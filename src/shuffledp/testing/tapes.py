@@ -12,8 +12,6 @@ from shuffledp.core.arrays import Words
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import Law, Message, Randomizer, WordSource
 
-__all__ = ["MOST_TAPES", "ScriptedWords", "all_tapes", "enumerate_law", "enumerate_outcomes"]
-
 MOST_TAPES = 20_000
 _MOST_TAPE_BITS = 20
 

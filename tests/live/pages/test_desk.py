@@ -19,9 +19,9 @@ import pytest
 import live_support as live
 from live.pages.test_pages import Visit
 from shuffledp.core.errors import DataError
-from shuffledp.live.pages import languages
+from shuffledp.live import pages
 from shuffledp.live.serve import Desk, Home, operator, write_privacy
-from shuffledp.live.serve.sheets import write_csv, write_xlsx
+from shuffledp.live.serve.analyzer import write_csv, write_xlsx
 from shuffledp.live.wire.texts import Texts
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -198,21 +198,21 @@ def test_results_for_spreadsheets_have_no_formulas():
 def test_a_language_is_translated_whole_or_refused(tmp_path, monkeypatch, change, said):
     folder = tmp_path / "shuffledp" / "languages"
     folder.mkdir(parents=True)
-    table = json.loads(json.dumps(languages.speak("en").table))
+    table = json.loads(json.dumps(pages.speak("en").table))
     table["about"]["language"] = "fr"
     change(table)
     (folder / "fr.json").write_text(json.dumps(table))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(DataError, match=said):
-        languages._read_catalogues.__wrapped__()
+        pages._read_catalogues.__wrapped__()
 
 
 def test_shipped_languages_have_the_same_texts():
-    english = languages.speak("en").table
+    english = pages.speak("en").table
     shipped = sorted((ROOT / "src/shuffledp/live/pages/texts").glob("*.json"))
     assert {path.stem for path in shipped} == {"de", "en"}
     for path in shipped:
-        languages._compare(path, english, json.loads(path.read_text()))
+        pages._compare(path, english, json.loads(path.read_text()))
 
 
 def test_every_text_that_a_page_asks_for_is_there():
@@ -222,7 +222,7 @@ def test_every_text_that_a_page_asks_for_is_there():
         found |= set(re.findall(r'(?:say|look)\("([a-z]+\.[\w.-]+)"', path.read_text()))
     assert len(found) > 100
     for key in sorted(found):
-        languages.speak("en").look(key)
+        pages.speak("en").look(key)
 
 
 @pytest.mark.parametrize("language", ["en", "de"])

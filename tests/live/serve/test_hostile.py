@@ -22,8 +22,7 @@ from shuffledp.live.serve import connections
 from shuffledp.live.serve.analyzer import work_once
 from shuffledp.live.serve.client import fetch_document, read_link
 from shuffledp.live.serve.http import bind, listen
-from shuffledp.live.serve.intake import Intake
-from shuffledp.live.serve.pool import ReportPool
+from shuffledp.live.serve.pool import Intake, ReportPool
 
 
 def talk(conversation):

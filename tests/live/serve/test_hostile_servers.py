@@ -178,12 +178,12 @@ def _describe(protocol):
 
 
 def test_a_promise_that_takes_too_long_is_not_believed(tmp_path, monkeypatch):
-    from shuffledp.live import effort
+    from shuffledp.live import device as devices
 
     raw = many_laws()
     Collection.read(raw)
     device = Device(tmp_path / "outbox.sqlite")
-    monkeypatch.setattr(effort, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(devices, "MOST_SECONDS", 0.2)
     began = time.process_time()
     with (
         little_memory(100_000_000),  # what is imported for it counts, too
@@ -193,13 +193,13 @@ def test_a_promise_that_takes_too_long_is_not_believed(tmp_path, monkeypatch):
     assert time.process_time() - began < 1
     assert sys.getprofile() is None
     monkeypatch.undo()
-    assert effort.MOST_SECONDS < 2
+    assert devices.MOST_SECONDS < 2
     good = live.make_collection().raw
     assert device.check(good, hashlib.sha256(good).digest()).raw == good
 
 
 def test_errors_within_the_limit_are_their_own(tmp_path):
-    from shuffledp.live.effort import check_promise
+    from shuffledp.live.device import check_promise
 
     collection = Collection.read(change(promise__epsilon="0.01"))
     with pytest.raises(sdp.WireError, match=r"promise: with min_batch=20 epsilon is"):

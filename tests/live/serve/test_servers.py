@@ -11,7 +11,7 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from live.test_roles import open_analyzer, open_shuffler
-from shuffledp.live.serve.intake import Intake
+from shuffledp.live.serve.pool import Intake
 from shuffledp.live.serve.shuffler import Buckets, ShufflerServer
 from shuffledp.live.wire.batch import sign_fetch
 from shuffledp.live.wire.report import MEDIA_TYPE, join_upload
@@ -221,7 +221,7 @@ def test_a_full_disk_acknowledges_nothing(tmp_path, monkeypatch):
 
 
 def test_a_full_queue_is_told_to_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("shuffledp.live.serve.intake._MOST_WAITING", 1)
+    monkeypatch.setattr("shuffledp.live.serve.pool._MOST_WAITING", 1)
 
     async def scene(server):
         for task in server.intake._tasks:

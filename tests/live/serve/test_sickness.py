@@ -10,8 +10,8 @@ import pytest
 import live_support as live
 from live.serve.test_servers import COLLECTION, REPORTS, TYPE, UPLOAD, Clock, client, title
 from live.test_roles import open_shuffler
-from shuffledp.live.serve.intake import Intake
 from shuffledp.live.serve.journal import Health, Journal
+from shuffledp.live.serve.pool import Intake
 from shuffledp.live.serve.shuffler import AwayStore, ShufflerServer
 from shuffledp.live.store import DamageError, SqliteStore, State
 from shuffledp.live.wire.document import Windows

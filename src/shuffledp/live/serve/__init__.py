@@ -8,7 +8,7 @@ from shuffledp.live.serve.client import Operator, fetch_document, read_link, sen
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.http import require_serve
 from shuffledp.live.serve.operator import Desk, Planner, run_desk
-from shuffledp.live.serve.privacy import write_privacy
+from shuffledp.live.serve.pages import write_privacy
 from shuffledp.live.serve.processes import Place, Role, find_port, play_roles
 from shuffledp.live.serve.rehearse import Rehearsal, rehearse
 from shuffledp.live.serve.shuffler import run_shuffler

@@ -22,8 +22,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.live.analyzer import Analyzer, Opener, open_records
 from shuffledp.live.disk import check_private, make_private, read_private, write_whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
-from shuffledp.live.postgres import PostgresStore
-from shuffledp.live.postgres_seals import PostgresLog
+from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import FolderLog, SealLog
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore, Store

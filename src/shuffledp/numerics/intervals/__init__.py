@@ -6,7 +6,7 @@ of its shares, `bounded` answers whose law depends on more than the truth.
 
 from typing import TYPE_CHECKING
 
-from shuffledp.core.loading import load_later
+from shuffledp.core import load_later
 
 if TYPE_CHECKING:
     from shuffledp.numerics.intervals.binomial import (

@@ -29,8 +29,6 @@ from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 
-__all__ = ["BoundedError", "OneBitError"]
-
 _ESSEEN = 0.56
 _HALVINGS = 40
 _SHARES = (1.0, 0.8, 0.64, 0.5, 0.4, 0.3)

@@ -46,10 +46,8 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.cut_laplace import CutLaplaceSum
-from shuffledp.numerics.intervals.weighted import have_both_signs
+from shuffledp.numerics.intervals.binomial import have_both_signs
 from shuffledp.numerics.rounding import UNIT
-
-__all__ = ["SupportLaw", "TwoBinomialsError"]
 
 _SMALL = 1e-6  # tails below are left to Chernoff
 _CUT = 40.0  # terms of the sum below e^-40 are cut

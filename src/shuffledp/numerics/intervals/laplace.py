@@ -42,15 +42,6 @@ from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.masses import log_negative_binomial
 from shuffledp.numerics.rounding import exp_bounds
 
-__all__ = [
-    "Difference",
-    "DifferenceError",
-    "DiscreteLaplace",
-    "DiscreteLaplaceError",
-    "SharedNoise",
-    "SharedNoiseError",
-]
-
 _LONGEST = 1 << 24
 _SLACK = 1 + 1e-8  # more than the relative errors of the masses and of the sums
 _COARSEST = 2.0**-10  # of a block, in the rate

@@ -37,8 +37,6 @@ from shuffledp.numerics.intervals.laplace import (
     SharedNoiseError,
 )
 
-__all__ = ["RatioError"]
-
 _SYMMETRIC = (DifferenceError, DiscreteLaplaceError, SharedNoiseError)
 _RATIO, _FARTHEST = 0.9, 1e-3  # of neighbouring tails; of what an interval may miss
 _CELLS, _PARTS, _ROUNDS = 512, 64, 3  # of the ratios between -1 and 1

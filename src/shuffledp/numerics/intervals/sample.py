@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike
 from shuffledp.core.arrays import Floats
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["bound_sampling", "sampling_variance"]
-
 Ends = tuple[float, float] | None
 """Of the values of a mean; None: it is a share."""
 

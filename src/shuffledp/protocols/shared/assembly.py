@@ -53,19 +53,6 @@ from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.numerics.search import find_largest_above
 
-__all__ = [
-    "LocalMaker",
-    "OneNumber",
-    "ShuffleMaker",
-    "certify",
-    "fit",
-    "local",
-    "refuse_epsilon0",
-    "register",
-    "shuffle",
-    "shuffled",
-]
-
 if TYPE_CHECKING:  # the bounds of amplification are loaded by those who need them
     from shuffledp.accounting.amplify import ShuffledProfile
     from shuffledp.accounting.binary import BinaryResponse

@@ -38,18 +38,6 @@ from shuffledp.core.validate import number
 from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, FrequencyOracle
 
-__all__ = [
-    "FEW_BITS",
-    "CountedDevice",
-    "Dummied",
-    "add_dummies",
-    "analyze_dummied",
-    "choose_rho",
-    "choose_support",
-    "deal_dummied",
-    "dummied_law",
-]
-
 FEW_BITS = 16
 """Of a message, up to which a tally counts all different ones."""
 _RHO_BITS = 48

@@ -29,8 +29,6 @@ from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
 
-__all__ = ["FrequencyAnalyzer", "FrequencyOracle", "find_named", "light_variance"]
-
 
 class FrequencyOracle(Protocol):
     """A randomizer whose messages each support a set of categories."""

@@ -29,20 +29,6 @@ from shuffledp.core.protocol import (
 from shuffledp.core.validate import positive
 from shuffledp.numerics.rounding import UNIT, shorten
 
-__all__ = [
-    "Joint",
-    "Made",
-    "PartCurve",
-    "PartSpec",
-    "Tried",
-    "account",
-    "calibrate",
-    "find_excess",
-    "guess_parts",
-    "has_fixed_delta",
-    "search_scale",
-]
-
 _FIXED = 0.02  # of delta: when it counts as fixed
 _FIXED_SHARE = 0.25  # of delta: what all fixed ones get
 _FIRST = 1.005  # of the Gaussian scale: about where parts with dummies end

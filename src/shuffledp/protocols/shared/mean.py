@@ -35,18 +35,6 @@ from shuffledp.numerics.intervals import BoundedError, OneBitError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.sums import bound_bias, read_mean_task, unit
 
-__all__ = [
-    "Affine",
-    "Decoder",
-    "MeanAnalyzer",
-    "MeanOracle",
-    "Quadratic",
-    "assemble_mean",
-    "bound_error",
-    "growth",
-    "moment",
-]
-
 _LARGEST = 100.0
 
 

@@ -14,20 +14,6 @@ from shuffledp.core.randomizer import Message
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 
-__all__ = [
-    "Total",
-    "add_codes",
-    "answer",
-    "bound_bias",
-    "count_rounded",
-    "is_average",
-    "reach",
-    "read_mean_task",
-    "read_scale",
-    "step",
-    "unit",
-]
-
 _AVERAGES = {"sum": False, "mean": True}  # what these protocols answer
 
 

@@ -48,19 +48,8 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal
-from shuffledp.numerics.geometric import FIXED, bound_distance, find_exponent, square_powers
 from shuffledp.numerics.rounding import exp_lower
-
-__all__ = [
-    "SLOWEST",
-    "WORDS",
-    "Mixture",
-    "NoiseShare",
-    "ideal_delta",
-    "mixture",
-    "sampled_delta",
-    "small_delta",
-]
+from shuffledp.numerics.tape import FIXED, bound_distance, find_exponent, square_powers
 
 WORDS = 4
 """Words that one share takes: zero or a sign, the geometric law, and two for its value."""

@@ -53,8 +53,6 @@ from shuffledp.core.validate import fraction_of_one, non_negative, number, whole
 from shuffledp.numerics.masses import stirling_error
 from shuffledp.numerics.rounding import UNIT
 
-__all__ = ["find_shares", "log2_distance", "published_shares", "secure_sum_delta"]
-
 _ALWAYS_FULL = 128  # up to here the full recursion is fast enough
 _LARGEST_FULL = 2000
 _NEAR = 64  # this many E_j by recursion in any case
