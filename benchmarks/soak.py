@@ -125,7 +125,7 @@ def make_home(folder: Path, reports: int, bins: int, port: int, *, noisy: bool) 
     question = make_question(bins, noisy=noisy)
     pledge = Pledge(
         epsilon=3.0,
-        delta=0.05 if noisy else 0.01,
+        delta=min(0.05, 0.9 / windows) if noisy else 1e-6,
         honest=1.0,
         min_batch=least,
         local_epsilon=math.inf if noisy else 3.0,

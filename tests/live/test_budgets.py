@@ -11,6 +11,7 @@ import live_support as live
 import shuffledp as sdp
 from live.test_roles import open_analyzer
 from shuffledp.cli import app
+from shuffledp.core.errors import ParameterError
 from shuffledp.ledger import Budget
 from shuffledp.ledger.budget import Charge, find_excess
 from shuffledp.live.design import Settings, choose_protocols, make_collection, parse_survey
@@ -51,6 +52,14 @@ def test_the_last_window_is_charged(tmp_path):
     for window in range(3):
         charge(analyzer, window)
     assert analyzer.ledger.spent(collection.id.hex()).epsilon == 12.3009
+
+
+@pytest.mark.parametrize("windows", [100, 101])
+def test_deltas_that_add_up_to_one_are_refused_at_the_start(windows):
+    """A hundred windows of 0.01 each: the last one could never be charged."""
+    with pytest.raises(ParameterError, match=f"delta=0.01 must be below 1/{windows}"):
+        make(windows, 3.0)
+    make(99, 3.0)
 
 
 def test_a_budget_that_the_operator_changed_is_used(tmp_path):

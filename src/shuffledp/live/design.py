@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -593,12 +592,6 @@ def create(
 ) -> Collection:
     """The document. Of the analyzer's keys it holds the public ones only."""
     moment = time.time() if now is None else now
-    if Fraction(repr(design.pledge.delta)) * settings.windows >= 1:
-        raise ParameterError(
-            "delta",
-            design.pledge.delta,
-            f"must be below 1/{settings.windows:,}: the budget of all windows is their sum",
-        )
     return write_document(
         texts=settings.texts,
         questions=design.questions,

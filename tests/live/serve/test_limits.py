@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import dataclasses
 import io
 import socket
 
@@ -34,9 +35,10 @@ def test_windows_that_there_are_not(tmp_path, window):
 def test_the_list_of_windows_is_one_question_to_the_store(tmp_path):
     """It used to be one for each window, on the thread that stores reports."""
     windows = Windows(start=0, seconds=1, count=2000, grace=0)
-    key = live.make_collection().shuffler_keys[0]
+    small = live.make_collection()
+    key, pledge = small.shuffler_keys[0], dataclasses.replace(small.pledge, delta=1e-6)
     keys = (sdp.live.wire.document.ShufflerKey(id=0, first=0, last=1999, public=key.public),)
-    collection = live.make_collection(windows=windows, shuffler_keys=keys)
+    collection = live.make_collection(windows=windows, shuffler_keys=keys, pledge=pledge)
     shuffler = open_shuffler(tmp_path / "s", collection)
     asked = []
     shuffler.store._db.set_trace_callback(asked.append)

@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from shuffledp.core.errors import DataError, WireError
+from shuffledp.core.errors import DataError, ParameterError, WireError
 from shuffledp.core.octets import OVERHEAD, report_bytes
 from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.live.wire.hpke import SUITE
@@ -246,6 +247,12 @@ def write_document(
 
     It has a `title`, or `texts` with one and more.
     """
+    if Fraction(repr(pledge.delta)) * windows.count >= 1:
+        raise ParameterError(
+            "delta",
+            pledge.delta,
+            f"must be below 1/{windows.count:,}: the budget of all windows is their sum",
+        )
     content: dict[str, Any] = {
         "format": FORMATS[-1],
         "texts": (texts or Texts(title=title)).to_dict(),
