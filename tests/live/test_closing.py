@@ -58,6 +58,16 @@ def test_closing_before_the_first_window_takes_nothing_at_all(tmp_path):
     assert refused(shuffler.manifest, 0, NOW) == "expired"
 
 
+def test_closing_long_after_the_end_seals_the_windows_that_were(tmp_path):
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler)
+    count = COLLECTION.windows.count
+    shuffler.close(COLLECTION.windows.start + (count + 5) * COLLECTION.windows.seconds)
+    assert shuffler.store.closed() == count - 1
+    rows = shuffler.status(1e9, operator=True)
+    assert [row["window"] for row in rows] == list(range(count))
+
+
 def test_closing_again_changes_nothing(tmp_path):
     shuffler = open_shuffler(tmp_path / "s")
     fill(shuffler)

@@ -14,7 +14,7 @@ from shuffledp.engine.groups import tally_counts
 from shuffledp.live import groups as module
 from shuffledp.live.analyzer import answer_question
 from shuffledp.live.design import Settings, choose_protocols, parse_survey
-from shuffledp.live.groups import estimate_groups
+from shuffledp.live.groups import estimate_groups, foresee_groups
 from shuffledp.live.wire.question import Question
 from support import ALPHA
 
@@ -168,3 +168,34 @@ def test_a_law_without_moments_has_certified_intervals_too(task):
     assert binom.cdf(held, 8 * runs, 0.8) > ALPHA
     foreseen = module.foresee_groups(question, counts).interval(0.8)
     assert np.all(high - low > foreseen[1] - foreseen[0])
+
+
+@pytest.mark.parametrize("ends", [(1.0, 3.0), (-2.0, 6.0)])
+@pytest.mark.parametrize("task", ["mean_by_group", "sum_by_group"])
+def test_what_is_foreseen_is_what_is_drawn(task, ends):
+    """Everybody at one of the ends: the estimates scatter as foreseen, and the intervals are not idle."""
+    question = ask(protocols.krr.make_local, epsilon=3.0, task=task, ends=ends)
+    counts = np.array([150, 250, 120, 80])
+    groups, bins = np.repeat([0, 0, 1, 1], counts), np.repeat([0, 1, 0, 1], counts)
+    tallies = simulate(question, groups, np.array(ends)[bins], runs=300, seed=4)
+    drawn = np.array([estimate_groups(question, tally).value for tally in tallies])
+    foreseen = foresee_groups(question, counts)
+    table = counts.reshape(2, 2)
+    sums = table @ np.array(ends)
+    truth = sums if task == "sum_by_group" else sums / table.sum(axis=1)
+    assert np.allclose(foreseen.value, truth)
+    assert np.all(np.abs(drawn.mean(axis=0) - truth) < 5 * drawn.std(axis=0) / np.sqrt(300))
+    # The bins' noise, and at most a variance of people / 4 for the rounding, which had nothing to do here.
+    share = table[:, 1] / table.sum(axis=1)
+    rounding = (ends[1] - ends[0]) ** 2 * table.sum(axis=1) * share * (1 - share)
+    rounding = rounding if task == "sum_by_group" else rounding / table.sum(axis=1) ** 2
+    noise = np.sqrt(foreseen.stderr**2 - rounding)
+    apart = drawn.std(axis=0) / noise
+    mixed = ends[0] < 0 or task == "mean_by_group"  # then bins count as if they moved apart
+    assert np.all((apart > (0.7 if mixed else 0.85)) & (apart < (1.05 if mixed else 1.15)))
+    low, high = foreseen.interval(0.95)
+    missed = np.mean((drawn < low) | (drawn > high))
+    assert missed <= binom.isf(ALPHA, 600, 0.05) / 600
+    assert np.all(high - low < 9 * foreseen.stderr)
+    closer = foreseen.interval(0.5)
+    assert np.all((closer.low > low) & (closer.high < high))

@@ -296,6 +296,8 @@ def test_cells_of_hopeless_questions_are_few() -> None:
     given = {"task": "cdf", "lower": 0, "upper": 120, "epsilon": 0.6, "parts": 1}
     whole = sdp.Integers(lower=0, upper=120)
     assert _choose_cells(given, whole, 100, 0.2, 2e-7)["steps"] == 4
+    # A floor that keeps the promise alone needs no noise, so no number of cells is better than another.
+    assert _choose_cells(given, whole, 100, 0.7, 2e-7)["steps"] == 4
 
 
 def test_errors_of_shares_and_spreads_are_shares() -> None:

@@ -1,5 +1,6 @@
 """One chooser: what it takes, that a plan takes the same, that a larger budget is never wasted."""
 
+from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -8,9 +9,17 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.planner import choose
-from shuffledp.planner.choice import SAME, Aim, choose_row, order_candidates, recognise
+from shuffledp.planner.choice import (
+    SAME,
+    Aim,
+    _curator_error,
+    choose_row,
+    order_candidates,
+    recognise,
+    smallest_error,
+)
 from shuffledp.planner.question import Limits, Problem
-from shuffledp.planner.rows import evaluate
+from shuffledp.planner.rows import Row, evaluate
 from shuffledp.tasks import Histogram, Mean, Sum
 from support import first
 
@@ -216,3 +225,42 @@ class TestFiles:
         survey = sdp.Survey.of(question, epsilon=2.0, model="local")
         assert survey.prepare(path).protocol.dealt
         assert not survey.prepare(path, sent=True).protocol.dealt
+
+
+def test_what_is_refused_is_not_the_smallest_and_says_why():
+    asked = Problem.of("histogram", n=1000, k=8, epsilon=1.0, delta=1e-6, honest=0.9)
+    local, central = Limits.of(models="local"), Limits.of(models="central")
+    best = smallest_error(asked, local)
+    met = []
+
+    def refuse(made):
+        met.append(made.name)
+        return "too long" if made.name == best.protocol else None
+
+    other = smallest_error(asked, local, refuse=refuse)
+    assert best.protocol in met
+    assert other.protocol != best.protocol
+    assert other.rmse >= best.rmse
+    with pytest.raises(sdp.UnsupportedError, match=f"no protocol fits: {best.protocol}.*too long"):
+        smallest_error(asked, local, protocol=best.protocol, refuse=refuse)
+    met.clear()
+    assert smallest_error(asked, central, refuse=refuse).model is sdp.Model.CENTRAL
+    assert met == []  # a curator sends no messages
+    with pytest.raises(sdp.UnsupportedError, match=r"max_bits|bits") as told:
+        smallest_error(
+            asked, Limits.of(models="local", max_bits=1.0), protocol="krr", refuse=refuse
+        )
+    assert "too long" not in str(told.value)
+
+
+def test_a_row_that_is_as_good_as_the_floor_is_enough():
+    asked = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
+    enough = recognise(asked)
+    floor = SAME * _curator_error(asked)
+    row = Row(protocol="p", model=sdp.Model.SHUFFLE, rmse=floor, bits_per_user=1.0)
+    assert enough(row)
+    assert not enough(replace(row, rmse=floor * (1 + 1e-12)))
+    assert not enough(replace(row, model=sdp.Model.LOCAL))
+    assert not enough(replace(row, bits_per_user=None))
+    assert not enough(replace(row, bits_per_user=1e9))
+    assert not enough(replace(row, reason="it is not there"))

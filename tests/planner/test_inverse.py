@@ -2,9 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.core.privacy import Model
+from shuffledp.planner.inverse import _Bracket
+from shuffledp.planner.rows import Row
 
 CHEAP = ("central", "local")
 
@@ -90,3 +94,65 @@ def test_no_number_of_people_is_enough():
     assert plan.chosen is None
     assert plan.n is None
     assert plan.epsilon == 0.5
+
+
+LAWS = {
+    "1 / x": lambda x: 1 / x,
+    "1 / sqrt(x)": lambda x: x**-0.5,
+    "1 / x^2": lambda x: x**-2,
+    "kinked": lambda x: 1 / x if x < 1 else x**-3,
+    "with a floor": lambda x: 0.02 + 1 / x,
+    "exponential": lambda x: math.exp(-x),
+    "nothing below 0.3": lambda x: math.inf if x < 0.3 else 0.5 / x,
+    "in steps": lambda x: 2.0 ** -math.floor(4 * math.log2(x)) if x > 0 else math.inf,
+}
+
+
+def look_for(law, wanted, *, first, grain=0.0, start=1e-4, end=20.0):
+    """What a bracket finds for a made-up error, and where it looked."""
+    seen = []
+
+    def row_at(x):
+        seen.append(x)
+        return Row(protocol="p", model=Model.LOCAL, rmse=law(x), n=10, reason=None)
+
+    def excess_of(row):
+        return math.log(row.rmse / wanted) if math.isfinite(row.rmse) else math.inf
+
+    bracket = _Bracket(name="epsilon", start=start, end=end, grain=grain)
+    return bracket.search(row_at, excess_of, first), seen
+
+
+@pytest.mark.parametrize("first", [1e-5, 0.02, 1.0, 7.0, 1e3])
+@pytest.mark.parametrize("wanted", [0.06, 0.4, 5.0])
+@pytest.mark.parametrize("name", LAWS)
+def test_a_made_up_error_is_met_sharply_and_soon(name, wanted, first):
+    law = LAWS[name]
+    found, seen = look_for(law, wanted, first=first)
+    assert all(1e-4 <= x <= 20.0 for x in seen)
+    least = next((x for x in np.geomspace(1e-4, 20.0, 5_001) if law(x) <= wanted), None)
+    if least is None:
+        assert found.reason == "no epsilon up to 20 is enough"
+        assert len(seen) <= 20
+        return
+    x = min(x for x in seen if law(x) <= wanted)
+    assert found.rmse == law(x) <= wanted
+    edge = not math.isfinite(law(0.99 * least))
+    assert x <= least * (1.051 if edge else 1.0015)
+    assert len(seen) <= (28 if name.startswith(("in", "nothing")) else 16)
+
+
+@pytest.mark.parametrize("first", [2.0, 40.0, 1e6])
+@pytest.mark.parametrize("wanted", [0.4, 0.01, 3e-4])
+def test_a_number_of_people_is_the_smallest(wanted, first):
+    """Exactly, as long as a thousandth of it is below two people."""
+    for law in (LAWS["1 / x"], LAWS["1 / sqrt(x)"], lambda n: math.inf if n < 12 else 1 / n):
+        found, seen = look_for(law, wanted, first=first, grain=1.0, start=2.0, end=1e12)
+        x = min(x for x in seen if law(x) <= wanted)
+        assert found.rmse == law(x)
+        assert all(x == int(x) for x in seen)
+        if x < 1000:
+            assert x == 2 or law(x - 1) > wanted
+        else:
+            assert law(0.9985 * x) > wanted
+        assert len(seen) <= 24

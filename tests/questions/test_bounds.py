@@ -342,6 +342,12 @@ class TestBudget:
         with pytest.raises(ShuffledpError, match="budget"):
             ask(np.full(5_000, 9.0), **given)
         assert len(sdp.ledger.Ledger(ledger).entries()) == 1
+        assert "by" not in entry.note
+        group = {"by": "way", "groups": ["a", "b"], "ledger": tmp_path / "m.json", "rng": None}
+        table = {"x": np.full(5_000, 9.0), "way": ["a", "b"] * 2_500}
+        ask(table, column="x", budget=budget, **group)
+        (entry,) = sdp.ledger.Ledger(tmp_path / "m.json").entries()
+        assert entry.note["by"] == "way"
 
     def test_a_refusal_is_charged_what_was_spent(self, tmp_path):
         ledger, budget = tmp_path / "l.json", sdp.ledger.Budget(epsilon=1.5, delta=1e-6)

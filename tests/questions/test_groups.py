@@ -53,6 +53,17 @@ EXACT = {
 BY = {"by": "way", "groups": WAYS, "epsilon": 1.0}
 
 
+def test_an_empty_group_has_a_truth_and_bars_stand_in_their_groups():
+    ways = sdp.Categories(k=3, names=WAYS)
+    task = Grouped.of(Mean(domain=sdp.Reals(lower=0.0, upper=240.0, steps=4)), ways)
+    for order in (["car", "bus"], ["bus", "train"]):  # the last group, and the first one, is empty
+        truth = dict(zip(WAYS, task.truth(([30.0, 50.0, 10.0], [*order, order[0]])), strict=True))
+        assert truth == dict.fromkeys(WAYS, 0.0) | {order[0]: 20.0, order[1]: 50.0}
+    column, given = ASKED["quantiles"]
+    answer = sdp.ask(PEOPLE, "quantiles", column=column, model="central", **given, **BY)
+    assert answer.picture.groups == ("car", "car", "bus", "bus", "train", "train")
+
+
 def truth(task):
     column, way = PEOPLE[ASKED[task][0]].to_numpy(), PEOPLE["way"].to_numpy()
     return np.array([EXACT[task](column[way == w]) for w in WAYS]).ravel()
@@ -250,8 +261,11 @@ def test_plans_by_group_are_those_of_pairs():
     assert "rounded to steps of" in str(
         sdp.plan("mean", lower=0, upper=60, groups=["car", "bus"], **common).remarks
     )
-    with pytest.raises(sdp.UnsupportedError, match="needs n"):
-        sdp.plan("mean", upper=60, groups=["a", "b"], error=3.0, epsilon=1.0, delta=1e-6)
+    for task, given in {"mean": {}, "median": {"lower": 0.0}, "std": {"lower": 0.0}}.items():
+        with pytest.raises(sdp.UnsupportedError, match="by group needs n"):
+            sdp.plan(
+                task, upper=60.0, groups=["a", "b"], error=3.0, epsilon=1.0, delta=1e-6, **given
+            )
     ages = sdp.plan("quantiles", lower=0, upper=9, groups=["a", "b"], **common)
     assert ages.rows == sdp.plan("histogram", k=20, **common).rows
     with pytest.raises(sdp.UnsupportedError, match="a range has no groups"):

@@ -139,3 +139,11 @@ def test_a_median_by_group_under_a_filter_names_the_groups(tmp_path):
         **given,
     )
     assert [(row.label, row.value) for row in answer.picture.rows] == [("car", 3.0), ("bus", 5.0)]
+    assert answer.by == "way"
+
+
+def test_a_column_may_be_called_as_the_groups_of_those_who_count():
+    table = {"age": [3, 5] * 50, "counted": ["car", "bus"] * 50}
+    given = {"lower": 0, "upper": 9, "by": "counted", "groups": ["car", "bus"]}
+    answer = sdp.ask(table, "median", column="age", epsilon=9.0, model="central", **given)
+    assert answer.by == "counted"

@@ -205,3 +205,20 @@ def test_two_sums_have_no_messages(tmp_path: Path) -> None:
         sdp.Survey.loads(text).prepare(TABLE).randomize(tmp_path / "sent.parquet")
     with pytest.raises(sdp.UnsupportedError, match="this mean is two sums"):
         of_rows("shuffle", max_messages=9)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-2, 5), (-2.0, 5.0), (1, 5), (1.0, 5.0)])
+def test_the_sum_of_rows_has_room_for_the_most_that_a_person_adds(
+    lower: float, upper: float
+) -> None:
+    """And for nothing: who has no row that counts adds 0, whatever the ends are."""
+    table = {"who": [0] * 4 + [*range(1, 100)], "km": [5] * 4 + [1] * 99}
+    given = {"column": "km", "person": "who", "of": "rows", "max_rows": 3}
+    answer = sdp.ask(table, "sum", lower=lower, upper=upper, epsilon=60.0, model="central", **given)
+    assert answer.estimate.value == pytest.approx(3 * 5 + 99, abs=2)
+    assert answer.estimate.limits == (100 * min(3 * lower, 0), 100 * 3 * upper)
+    count = sdp.ask(
+        {**table, "km": ["yes", "no", "yes", "yes", *["no"] * 99]}, "count", epsilon=60.0, model="central", **given
+    )  # fmt: skip
+    assert count.estimate.limits == (0.0, 300.0)
+    assert count.estimate.value in (2.0, 3.0)

@@ -9,6 +9,7 @@ import shuffledp as sdp
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.task import Option
 from shuffledp.tasks import TASKS, Count, Histogram, Mean, Sum, Uniformity, register
+from shuffledp.tasks.survey import Questions
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,11 @@ class Column:
 
     def categories(self):
         return self.found
+
+
+def test_a_survey_is_no_single_question():
+    with pytest.raises(sdp.UnsupportedError, match="is declared by its questions"):
+        Questions.declare({})
 
 
 class TestOption:

@@ -66,6 +66,7 @@ def test_progress_of_reading_and_of_looking_for_words(tmp_path):
     assert steps.index(read[-1]) < len(steps) - len(looked)
     assert looked == sorted(looked)
     assert 0 < looked[0] < 1 == looked[-1]
+    assert {step.total_rows for step in steps if step.estimating} == {100}  # in percent
 
 
 def test_a_seed_gives_one_answer(tmp_path):

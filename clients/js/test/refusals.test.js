@@ -11,7 +11,7 @@ import { buildRandomizer, loadLaws } from "../src/laws.js";
 import { encodeMessage, messageSize } from "../src/messages.js";
 import { bigEndian, concat, fromHex, sha256, toHex, utf8 } from "../src/octets.js";
 import { cellOf, placeOf, roundPlace } from "../src/places.js";
-import { readReply, sealReport } from "../src/report.js";
+import { randomize, readReply, sealReport } from "../src/report.js";
 import { Fields, readJson } from "../src/strict.js";
 import { codeOf, countBits, normalize, readSpelling } from "../src/texts.js";
 
@@ -66,6 +66,7 @@ const LIMITS = [
   ["questions.2.task", ["mean", "sum"], ["quantiles", "histogram", "words"]],
   ["questions.2.labels", [null], [["a", "b"]]],
   ["questions.3.range.lower", ["-1.5", "9.99"], ["10.0", "11", "much", -1]],
+  ["questions.3.range", [{ lower: "-8e307", upper: "8e307" }], [{ lower: "-1.7e308", upper: "1.7e308" }]],
   ["questions.3.labels", [["x", "y"]], [["x"], ["x", "y", "z"], ["x", "y", "z", "u"]]],
   ["questions.4.task", ["quantiles", "cdf", "range", "variance", "std"], ["mean", "count"]],
   ["shuffler.url", ["https://a.example", "https://a.example:65535/x", "http://localhost:1", "http://[::1]:8000", "http://127.0.0.1"],
@@ -213,6 +214,42 @@ test("domains, shapes and parts of laws that do not fit are refused", () => {
   ];
   for (const law of wrong) assert.throws(() => buildRandomizer(/** @type {any} */ (law)), isLaw, JSON.stringify(law)?.slice(0, 300));
   assert.equal(buildRandomizer(cells({ upper: "63" })).size, 64);
+});
+
+test("messages of a tall tree are as long as its numbers, and bins have an end", () => {
+  const tree = lawOf("LocalTree"), tall = buildRandomizer({ ...tree, shape: ["4", "4", "4", "4", "4"] });
+  assert.deepEqual(tall.code, { sizes: [2n * (4n + 16n + 64n + 256n + 1024n)] });
+  assert.equal(messageSize(tall.code), 2);
+  const none = lawOf("OneBin"), bins = (/** @type {object} */ domain) => buildRandomizer({ ...none, domain });
+  assert.equal(bins({ type: "Categories", k: "65536" }).size, 65536);
+  assert.equal(bins({ type: "Integers", lower: "-3", upper: "65532" }).size, 65536);
+  assert.equal(bins({ type: "Cells", lower: "0", upper: "1", cells: "65536" }).size, 65536);
+  assert.equal(bins({ type: "Reals", lower: "0", upper: "1", steps: "65535" }).size, 65536);
+  for (const domain of [
+    { type: "Categories", k: "65537" }, { type: "Integers", lower: "-3", upper: "65533" }, { type: "Categories", k: "1" },
+    { type: "Cells", lower: "0", upper: "1", cells: "65537" }, { type: "Reals", lower: "0", upper: "1", steps: "65536" },
+    { type: "Integers", lower: "3", upper: "3" }, { type: "Cells", lower: "-1e308", upper: "1e308", cells: "4" }, { type: "Keys", bits: "8" }, null,
+  ]) assert.throws(() => bins(/** @type {any} */ (domain)), isLaw, JSON.stringify(domain));
+  const floor = vectors("messages").find((/** @type {any} */ each) => each.law.type === "OneBin" && each.law.response).law;
+  assert.deepEqual([bins({ type: "Bits" }).epsilon0, buildRandomizer(floor).epsilon0], [Infinity, 1]);
+  for (const response of [lawOf("RR"), { ...floor.response, word_bits: "63" }, lawOf("Unary"), undefined]) {
+    assert.throws(() => buildRandomizer({ ...floor, response }), isLaw, JSON.stringify(response));
+  }
+});
+
+test("a number of a group becomes one end of the group's own range", async () => {
+  const { questions: [, , , cost] } = await readChanged(() => {});
+  const sent = [];
+  const randomizer = { ...cost.randomizer, encode: (/** @type {number} */ code) => { sent.push(code); return code; } };
+  for (const answer of ["car: -1.5", "car: 10", "car: old: -1.5", "car: old: 10"]) {
+    randomize({ ...cost, randomizer }, findPlace(cost, answer), listedWords([0n, 1n << 63n]));
+  }
+  const middle = findPlace(cost, "car: old: 4.25"); // half of the words say the upper end
+  for (const word of [0n, (1n << 63n) - 1n, 1n << 63n, (1n << 64n) - 1n]) {
+    randomize({ ...cost, randomizer }, middle, listedWords([0n, word]));
+  }
+  assert.deepEqual(sent.slice(0, 4), [0, 1, 2, 3]);
+  assert.deepEqual(sent.slice(4).sort(), [2, 2, 3, 3]);
 });
 
 test("the domains of words", () => {

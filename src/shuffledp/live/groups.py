@@ -74,10 +74,9 @@ class GroupsError:
             return self._radius(self.ends, self._rounding)
         lower, upper = self.ends
         means = np.clip(self.bins @ np.array(self.ends) / self._people, lower, upper)
-        parts = ((np.array(self.ends) - means[:, None]) * self.spread) ** 2
-        return np.asarray(
-            np.sqrt(parts.sum(axis=1) + (upper - lower) ** 2 * self._rounding) / self._people
-        )
+        parts = np.abs(np.array(self.ends) - means[:, None]) * self.spread
+        noise = parts.sum(axis=1) ** 2  # weights of two signs, always: as if the bins moved apart
+        return np.asarray(np.sqrt(noise + (upper - lower) ** 2 * self._rounding) / self._people)
 
     def interval(self, value: Value, level: float) -> Interval:
         outside = 1 - valid_level(level)

@@ -150,7 +150,7 @@ class _Bracket:
         if high is None:
             x = min(self._aim(), self.end)
         elif low is None:
-            x = max(self._aim(), self.start)
+            x = max(min(self._aim(), high - self.grain), self.start)
         else:
             margin = max(_SHARP / 3 * high, self.grain)
             x = self._aim()

@@ -1,5 +1,6 @@
 """The planner behind the operator's desk."""
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,6 +42,49 @@ def test_a_sum_has_people_times_the_error_of_the_mean():
     assert of_sum["value"] == pytest.approx(5000 * of_mean["value"], rel=1e-6)
     wide = of_sum["high"] - of_sum["value"]
     assert wide == pytest.approx(5000 * (of_mean["high"] - of_mean["value"]), rel=0.05)
+
+
+WAYS = {"categories": ["car", "bus", "foot"]}
+TEN = {"lower": 0, "upper": 10}
+
+
+@pytest.mark.parametrize(
+    ("asked", "bars", "unit", "ends"),
+    [
+        ({"task": "count"}, 1, 5000, (None, None)),
+        ({"task": "histogram", **WAYS}, 3, 5000, (None, None)),
+        ({"task": "bins", "edges": [0, 5, 10]}, 2, 5000, (None, None)),
+        ({"task": "sum", **TEN}, 1, 50_000, (0, 10)),
+        ({"task": "mean", **TEN}, 1, 10, (0, 10)),
+        ({"task": "median", **TEN}, 1, 10, (0, 10)),
+        ({"task": "sum", "lower": -5, "upper": 10, "by": "w", "groups": ["a", "b"]}, 2, 75_000, (-5, 10)),
+        ({"task": "mean", "lower": -5, "upper": 10, "by": "w", "groups": ["a", "b"]}, 2, 15, (-5, 10)),
+    ],
+)  # fmt: skip
+def test_a_preview_has_bars_and_the_unit_of_their_errors(asked, bars, unit, ends):
+    """The unit is how far the answer can move: so an error of 0.01 is a hundredth of the picture."""
+    found = Planner().preview(survey(questions={"x": asked}))
+    assert (found["epsilon"] <= 1.0, found["delta"], found["local_epsilon"]) == (True, 1e-8, 3.0)
+    assert found["guess"] == pytest.approx(math.exp(3) / (1 + math.exp(3)))
+    assert found["min_batch"] == 2500
+    (shown,) = found["questions"]
+    assert (shown["name"], shown["part"], shown["people"]) == ("x", None, 5000)
+    assert (shown["lower"], shown["upper"]) == ends
+    assert shown["unit"] == unit
+    rows = shown["estimate"]
+    assert len(rows) == bars
+    for row in rows:
+        assert row["low"] <= row["value"] <= row["high"]
+        assert 0 < row["high"] - row["low"] < 0.2 * unit
+    if asked["task"] in ("histogram", "bins"):
+        values = [row["value"] for row in rows]
+        assert sum(values) == 5000
+        assert values == sorted(values, reverse=True)
+    if asked["task"] == "count":  # randomized response at the floor
+        (row,), p = rows, math.exp(3) / (1 + math.exp(3))
+        wide = 1.96 * math.sqrt(5000 * p * (1 - p)) / (2 * p - 1)
+        assert row["high"] - row["value"] == pytest.approx(wide, rel=1e-6)
+        assert row["value"] - row["low"] == pytest.approx(wide, rel=1e-6)
 
 
 @pytest.mark.parametrize("one_question", [True, False])

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -285,6 +286,19 @@ def test_one_changed_report_is_noticed_before_it_is_sealed(tmp_path):
     assert shuffler.store.count(0) == 120
     with pytest.raises(DamageError):
         shuffler.receive(UPLOAD, 1001.0)
+
+
+def test_a_row_that_no_table_would_take_is_damage(tmp_path):
+    """Every page is whole, and SQLite says what is wrong instead of raising it."""
+    path = fill(tmp_path / "s", people=40)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA ignore_check_constraints = ON")
+    db.execute("INSERT INTO closing VALUES (2, 0)")
+    db.commit()
+    db.close()
+    said = r"^the store is damaged: CHECK constraint failed in"
+    with closing(SqliteStore(path, COLLECTION)) as store, pytest.raises(DamageError, match=said):
+        store.inspect()
 
 
 def test_the_log_has_starts_seals_expiries_and_refusals_and_nobody_in_it(tmp_path):

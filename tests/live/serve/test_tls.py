@@ -54,6 +54,17 @@ def test_a_certificate_that_ends_soon_is_made_anew(tmp_path, monkeypatch):
     assert choose_certificate(HOST, "self", folder).fingerprint == new
 
 
+def test_only_the_certificates_that_were_named_are_trusted(tmp_path, monkeypatch):
+    """Not those of the environment: whoever sets a variable there could read what is sent."""
+    foreign = choose_certificate(HOST, "self", tmp_path / "tls")
+    usual = tls._trust.__wrapped__("").cert_store_stats()
+    monkeypatch.setenv("SSL_CERT_FILE", str(foreign.chain))
+    assert tls._trust.__wrapped__("").cert_store_stats() == usual
+    named = tls._trust.__wrapped__(foreign.chain.read_text())
+    assert named.cert_store_stats()["x509"] == usual["x509"] + 1
+    assert named.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
 def test_a_key_of_another_certificate_is_refused(tmp_path):
     one = choose_certificate(HOST, "self", tmp_path / "tls")
     other = choose_certificate("survey.example", "self", tmp_path / "tls")

@@ -53,6 +53,7 @@ _PATIENCE, _START = 6, 60.0  # times as long as recorded, and seconds for the st
 _MISSING = re.compile(r"not found: (?:.*?/)??((?:tests|src|docs)/.*?)$", re.MULTILINE)
 _SCRIPT_TESTS = (
     "tests/live/wire/test_vectors.py",
+    "tests/live/wire/test_promise.py",
     "tests/live/pages/test_pages.py",
 )  # Python that runs JavaScript, for mutants that the client's own tests let live
 

@@ -1,0 +1,185 @@
+"""Roles at work: what they say when they start, fail and stop, and when the analyzer is done with a window."""
+
+import json
+import socket
+import sqlite3
+import time
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+import live_support as live
+from live.test_roles import COLLECTION, fill, open_analyzer, open_shuffler
+from shuffledp.core.errors import BudgetError
+from shuffledp.core.version import __version__
+from shuffledp.live.keys import ShufflerSecrets
+from shuffledp.live.serve import analyzer as role
+from shuffledp.live.serve import shuffler as other
+from shuffledp.live.serve.analyzer import work_once
+from shuffledp.live.serve.folders import Home
+from shuffledp.live.serve.journal import Journal
+
+
+class Counter:
+    """A shuffler that answers, and remembers what it was asked."""
+
+    def __init__(self, folder, receipts=204):
+        self.shuffler, self.receipts, self.asked = open_shuffler(folder), receipts, []
+        fill(self.shuffler)
+        self.shuffler.tick(1110.0)
+
+    def answer(self, request):
+        path = request.url.path
+        self.asked.append((request.method, path))
+        if "/0/" not in f"{path}/":
+            said = {"title": "not_ready", "status": 409, "detail": "later"}
+            return httpx.Response(409, content=iter([json.dumps(said).encode()]))
+        if path.endswith("receipt"):
+            return httpx.Response(self.receipts, content=iter([b""]))
+        manifest, signature = self.shuffler.manifest(0, 1110.0)
+        if path.endswith("manifest"):
+            told = {"manifest": manifest.raw.decode(), "signature": signature.hex()}
+            return httpx.Response(200, content=iter([json.dumps(told).encode()]))
+        return httpx.Response(200, content=iter([self.shuffler.batch(0).read_bytes()]))
+
+    def work(self, analyzer):
+        self.asked.clear()
+        transport = httpx.MockTransport(self.answer)
+        with httpx.Client(transport=transport, base_url="http://survey.example") as client:
+            waiting = work_once(analyzer, live.secret("analyzer"), client)
+        return waiting, [path for _, path in self.asked if "/0/" in f"{path}/"]
+
+
+def test_a_window_whose_receipt_was_taken_is_not_asked_for_again(tmp_path):
+    analyzer, counter = open_analyzer(tmp_path / "a"), Counter(tmp_path / "s")
+    waiting, asked = counter.work(analyzer)
+    assert 0 not in waiting
+    assert asked == ["/batches/0/manifest", "/batches/0", "/batches/0/receipt"]
+    assert counter.work(analyzer)[1] == []
+
+
+@pytest.mark.parametrize("status", [200, 404, 503])
+def test_a_receipt_that_was_not_taken_is_sent_again_and_the_batch_is_not_fetched_again(
+    tmp_path, status
+):
+    analyzer, counter = open_analyzer(tmp_path / "a"), Counter(tmp_path / "s", receipts=status)
+    counter.work(analyzer)
+    assert counter.work(analyzer)[1] == ["/batches/0/manifest", "/batches/0/receipt"]
+
+
+def test_failures_are_told_once_and_mended_by_a_round_that_works(tmp_path, monkeypatch, capsys):
+    """A round that fails for one window only has not worked; the reasons go to the log, not to readers."""
+    rounds, seen, ended = [], [], []
+
+    @contextmanager
+    def connect(url, certificate):
+        yield (url, certificate)
+
+    def work(analyzer, sign, client, notice):
+        rounds.append((sign, client))
+        match len(rounds):
+            case 1:
+                raise OSError("no space left on /secret")
+            case 2:
+                notice(BudgetError("epsilon would be too large"))
+                return {1: "it cannot be published now"}
+        return {}
+
+    def make_app(analyzer, waiting, health):
+        seen.append((waiting, health))
+
+    def run(_):
+        waiting, health = seen[0]
+        end = time.monotonic() + 20
+        while len(rounds) < 4 and time.monotonic() < end:
+            time.sleep(0.005)
+        ended.append((dict(waiting), health.kinds, health.failures.total()))
+
+    monkeypatch.setattr(role, "connect", connect)
+    monkeypatch.setattr(role, "work_once", work)
+    monkeypatch.setattr(role, "make_app", make_app)
+    monkeypatch.setattr(role, "listen", lambda *apps, guarded: (apps, guarded))
+    monkeypatch.setattr(role, "run_loop", run)
+    collection = SimpleNamespace(url="http://s.example", id=COLLECTION.id)
+    analyzer = SimpleNamespace(
+        collection=collection, sign=b"key", close=lambda: ended.append("closed")
+    )
+    with suppress(OSError), socket.socket() as place:
+        role._run(None, analyzer, place, None, 0.01, None)
+    assert set(rounds) == {(b"key", ("http://s.example", None))}
+    assert ended == [({}, (), 2), "closed"]
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {line["role"] for line in lines} == {"analyzer"}
+    events = [line["event"] for line in lines]
+    assert sorted(events) == ["failing", "mended", "start", "stop"]
+    told = {line["event"]: line for line in lines}
+    assert told["start"]["version"] == __version__
+    assert told["start"]["collection"] == COLLECTION.id.hex()
+    assert told["failing"]["reason"] == "OSError: no space left on /secret"
+    assert (told["failing"]["kind"], told["mended"]["kind"]) == ("work", "work")
+
+
+def test_the_last_contact_is_when_the_shuffler_answered():
+    now = [5.0]
+    contact = role.Contact(clock=lambda: now[0])
+    contact.note({0: "the shuffler at x cannot be reached", 1: "not ready"})
+    assert contact.seconds == -1.0
+    contact.note({1: "not ready"})
+    now[0] = 12.0
+    assert contact.seconds == 7.0
+    contact.note({1: "cannot be reached"})
+    assert contact.seconds == 7.0
+
+
+def read_log(capsys):
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {line["role"] for line in lines} == {"shuffler"}
+    return [(line.pop("event"), line) for line in lines]
+
+
+@pytest.fixture
+def home(tmp_path_factory):
+    secrets = ShufflerSecrets(outer=live.outer_secrets(COLLECTION), sign=live.secret("shuffler"))
+    home = Home(tmp_path_factory.mktemp("d") / "s")  # a socket's path is short
+    home.create(COLLECTION, secrets, None)
+    return home
+
+
+@pytest.mark.parametrize("metrics", [None, "127.0.0.1:0"])
+def test_a_shuffler_says_what_it_is_where_it_listens_and_that_it_ends(
+    home, monkeypatch, capsys, metrics
+):
+    told = []
+
+    async def listen(*apps, guarded):
+        told.append(([place for _, place in apps], guarded))
+        assert ready == [True]
+
+    ready = []
+    monkeypatch.setattr(other, "listen", listen)
+    monkeypatch.setattr(other, "ReportPool", lambda *_: None)
+    given = {"host": "127.0.0.1", "port": 0, "metrics": metrics}
+    other.run_shuffler(home, **given, ready=lambda: ready.append(True))
+    ((places, guarded),) = told
+    assert (len(places), places[1], guarded) == (2 if metrics is None else 3, home.socket, None)
+    assert (home.shuffler / "metrics-token").exists() == (metrics is not None)
+    assert not home.socket.exists()
+    log = read_log(capsys)
+    (start,) = [line for event, line in log if event == "start"]
+    assert (start["version"], start["collection"]) == (__version__, COLLECTION.id.hex())
+    assert log[-1][0] == "stop"
+
+
+def test_a_shuffler_without_its_store_starts_and_says_why(home, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    real = Home.open_shuffler
+    monkeypatch.setattr(
+        Home, "open_shuffler", lambda self, *store: (fail, real)[len(store)](self, *store)
+    )
+    shuffler = other._open(home, Journal("shuffler"))
+    assert shuffler.collection.id == COLLECTION.id
+    assert read_log(capsys)[0][1]["reason"] == "unable to open database file"
