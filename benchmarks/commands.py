@@ -114,12 +114,13 @@ def time_pages(folder: Path) -> list[Took]:
 
 
 def write_surveys(page: Path, folder: Path) -> None:
-    """The survey files that a page shows below their names."""
-    text = page.read_text()
+    """The survey files that a page shows below their names, in place of those of other pages."""
+    text, own = page.read_text(), set()
     for shown in re.finditer(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         named = re.findall(r"`(\w+\.toml)`", text[: shown.start()])
         place = folder / (named[-1] if named else "survey.toml")
-        if not place.exists():
+        if place not in own:
+            own.add(place)
             place.write_text(shown[1])
 
 
@@ -179,8 +180,12 @@ def main() -> int:
         found = time_grid(Path(folder)) if grid else time_pages(Path(folder))
     at_most = GRID_AT_MOST if grid else AT_MOST
     slow = [each for each in found if each.seconds > at_most]
-    sys.stdout.write(f"{len(found)} commands, {len(slow)} slower than {at_most:g} s\n")
-    return bool(slow)
+    failed = [each for each in found if each.said]
+    sys.stdout.write(
+        f"{len(found)} commands, {len(slow)} slower than {at_most:g} s, {len(failed)} failed; "
+        f"most CPU {max(each.cpu for each in found):.2f} s\n"
+    )
+    return bool(slow or failed)
 
 
 if __name__ == "__main__":

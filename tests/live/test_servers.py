@@ -348,7 +348,7 @@ def test_a_plan_is_tried_on_the_people_of_a_file(tmp_path: Path, more: dict) -> 
         "age": {"task": "mean", "lower": 0, "upper": 50},
     }
     planned = survey(asked, people=10, **more)
-    collection, result = try_survey(planned, path, {"age": "years"}, sdp.SeededWords(11))
+    collection, result, _ = try_survey(planned, path, {"age": "years"}, sdp.SeededWords(11))
     assert collection.pledge.noise.value == more.get("noise", "servers")
     rows = {name: answer["estimate"] for name, answer in result["questions"].items()}
     truth = {"way": [3000, 1000, 0], "home": [1334], "age": [24.5]}
@@ -356,3 +356,21 @@ def test_a_plan_is_tried_on_the_people_of_a_file(tmp_path: Path, more: dict) -> 
         assert result["questions"][name]["of"] == 4000
         for row, value in zip(rows[name], wanted, strict=True):
             assert abs(row["value"] - value) < 5 * row["stderr"], (name, row)
+
+
+def test_values_that_no_device_sends_are_told_or_left_out(tmp_path: Path) -> None:
+    """Whoever is left out of one question is left out of all; what was moved is said to the operator alone."""
+    path = tmp_path / "people.csv"
+    path.write_text("home,age\n" + "yes,99\nno,7\n,7\n" * 200)
+    asked = {"home": {"task": "count"}, "age": {"task": "mean", "lower": 0, "upper": 50}}
+    planned = survey(asked, people=10, noise="servers")
+    with pytest.raises(sdp.DataError, match="is missing; to go on: on_invalid null=drop"):
+        try_survey(planned, path)
+    policy = "null=drop,out_of_range=clamp"
+    _, result, read = try_survey(planned, path, source=sdp.SeededWords(3), on_invalid=policy)
+    assert (read.people, read.left_out) == (400, 200)
+    moved = "column 'age': 200 invalid values (out_of_range 200) were moved to the end of the range"
+    assert read.recoded == (moved,)
+    assert result["questions"]["age"]["of"] == 400
+    _, few, _ = try_survey(planned, path, source=sdp.SeededWords(3), where="home = 'no'")
+    assert few["questions"]["home"]["of"] == 200

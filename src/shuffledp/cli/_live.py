@@ -19,6 +19,7 @@ __all__ = [
     "open_home",
     "read_certificate",
     "read_pairs",
+    "tell_simulated",
 ]
 
 FolderArgument = Annotated[Path, typer.Argument(help="The folder that `collection new` made.")]
@@ -91,3 +92,18 @@ def read_pairs(texts: list[str]) -> dict[str, str]:
             raise sdp.UnsupportedError(f"{text!r} must be QUESTION=VALUE, once for each question")
         found[name] = value
     return found
+
+
+def tell_simulated(found: sdp.live.serve.Simulated, *, as_json: bool = False) -> None:
+    """Say who was left out of a file, and to the operator alone which values became others.
+
+    >>> tell_simulated(sdp.live.serve.Simulated(places={"home": [0, 1]}, left_out=3))
+    3 of 5 people had a value that no device sends, and were left out.
+    """
+    if found.left_out and not as_json:
+        everybody = found.people + found.left_out
+        typer.echo(
+            f"{found.left_out:,} of {everybody:,} people had a value that no device sends, and were left out."
+        )
+    for said in found.recoded:
+        typer.echo(f"For you alone (exact, so not private): {said}.", err=True)

@@ -33,6 +33,7 @@ __all__ = [
     "CuratorOptions",
     "Delta0Option",
     "DeltaOption",
+    "FileOptions",
     "ForceOption",
     "GroupOptions",
     "HonestOption",
@@ -52,6 +53,7 @@ __all__ = [
     "ReadingOptions",
     "RobustOptions",
     "SeedOption",
+    "SimulateOptions",
     "TaskArgument",
     "TaskOptions",
     "UsersOption",
@@ -291,16 +293,48 @@ CategoryOptions: Any = make_dataclass(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingOptions:
+class FileOptions:
+    """How files are written."""
+
+    missing: _MissingOption = None
+    delimiter: _DelimiterOption = None
+    decimal: _DecimalOption = "."
+    encoding: _EncodingOption = None
+
+    def find(self, paths: list[str] | Path) -> sdp.Files:
+        """Return the files, written as the options say."""
+        return sdp.Files(
+            paths, delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(FileOptions):
+    """Whom of a file simulated devices belong to, and what becomes of values that no device sends.
+
+    >>> SimulateOptions(on_invalid="drop", missing="NA").taken["on_invalid"].missing
+    ('na',)
+    """
+
+    where: _WhereOption = None
+    on_invalid: _OnInvalidOption = "error"
+
+    @property
+    def taken(self) -> dict[str, Any]:
+        """How `read_places` is told."""
+        where = self.where
+        chosen = None if where is None else sdp.engine.Filter.read(where, self.missing)
+        policy = sdp.OnInvalid.read(self.on_invalid, self.missing)
+        return {"where": chosen, "on_invalid": policy}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions(FileOptions):
     """Which column to read, of whom, how its files are written, and how the noise is made."""
 
     column: _ColumnOption = None
     where: _WhereOption = None
     where_public: _WherePublicOption = False
-    missing: _MissingOption = None
-    delimiter: _DelimiterOption = None
-    decimal: _DecimalOption = "."
-    encoding: _EncodingOption = None
     seed: SeedOption = None
     threads: _ThreadsOption = None
 
@@ -319,12 +353,6 @@ class ReadingOptions:
     def rng(self) -> sdp.SeededWords | None:
         """The source of the noise; None means secure."""
         return None if self.seed is None else sdp.SeededWords(self.seed)
-
-    def find(self, paths: list[str]) -> sdp.Files:
-        """Return the files, written as the options say."""
-        return sdp.Files(
-            paths, delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding
-        )
 
     def open(self, paths: list[str]) -> "sdp.engine.Column":
         """Return the column of these files."""

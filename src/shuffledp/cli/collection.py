@@ -18,8 +18,9 @@ from shuffledp.cli._live import (
     describe_collection,
     open_home,
     read_pairs,
+    tell_simulated,
 )
-from shuffledp.cli._options import JsonOption, whole_number
+from shuffledp.cli._options import JsonOption, SimulateOptions, spread, whole_number
 from shuffledp.cli._progress import show_steps
 from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 
@@ -409,12 +410,15 @@ def rehearse(
 
 
 @app.command()
+@spread
 def simulate(
     survey: SurveyArgument,
     people: Annotated[Path, typer.Argument(help="A file with a row for each person.")],
     column: Annotated[
         list[str] | None, typer.Option(help="QUESTION=COLUMN, if they differ.")
     ] = None,
+    *,
+    reading: SimulateOptions,
     local_epsilon: FloorOption = None,
     noise: NoiseOption = None,
     trust_the_shuffler: TrustOption = False,
@@ -428,9 +432,11 @@ def simulate(
         sdp.live.serve.require_serve()
         found = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
         said = read_pairs(column or [])
-        collection, result = sdp.live.serve.try_survey(found, people, said)
+        files = reading.find(people)
+        collection, result, read = sdp.live.serve.try_survey(found, files, said, **reading.taken)
+        tell_simulated(read, as_json=as_json)
         if as_json:
-            noises = {"noise": collection.pledge.noise.value}
+            noises = {"noise": collection.pledge.noise.value, "left_out": read.left_out}
             typer.echo(json.dumps({**noises, **result}))
         else:
             typer.echo(sdp.live.serve.show_text(collection, [result]))

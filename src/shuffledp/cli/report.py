@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._live import describe_collection, read_pairs
+from shuffledp.cli._live import describe_collection, read_pairs, tell_simulated
+from shuffledp.cli._options import SimulateOptions, spread
 from shuffledp.cli._terminal import explain_errors, tell
 from shuffledp.core.privacy import round_up
 
 __all__ = ["report"]
 
 
+@spread
 def report(
     link: Annotated[str, typer.Argument(help="The link of the collection.")],
     answer: Annotated[
@@ -29,6 +31,8 @@ def report(
     column: Annotated[
         list[str] | None, typer.Option(help="With --simulate: QUESTION=COLUMN, if they differ.")
     ] = None,
+    *,
+    reading: SimulateOptions,
     outbox: Annotated[
         Path | None, typer.Option(help="Where this device keeps its reports and its budget.")
     ] = None,
@@ -70,8 +74,10 @@ def report(
         if simulate is not None:
             raw, expected = sdp.live.serve.fetch_document(link)
             collection = sdp.live.wire.Collection.read(raw, expected)
-            _simulate(collection, simulate, read_pairs(column or []))
+            _simulate(collection, simulate, read_pairs(column or []), reading)
             return
+        if reading != SimulateOptions() or column:
+            raise sdp.UnsupportedError("options about a file need --simulate FILE")
         device = sdp.live.Device(outbox or _make_outbox(), budget=budget, floor_budget=floor_budget)
         _, expected = sdp.live.serve.read_link(link)
         raw = device.recall(expected) or sdp.live.serve.fetch_document(link)[0]
@@ -160,12 +166,19 @@ def _make_outbox() -> Path:
     return folder / "outbox.sqlite"
 
 
-def _simulate(collection: sdp.live.wire.Collection, path: Path, columns: dict[str, str]) -> None:
+def _simulate(
+    collection: sdp.live.wire.Collection,
+    path: Path,
+    columns: dict[str, str],
+    reading: SimulateOptions,
+) -> None:
     window = collection.windows.at(time.time())
     if window is None:
         raise sdp.UnsupportedError("the collection takes no answers now")
-    places = sdp.live.serve.read_places(collection, path, columns)
-    sent = sdp.live.serve.send_people(collection, window, places)
+    files = reading.find(path)
+    found = sdp.live.serve.read_places(collection, files, columns, **reading.taken)
+    tell_simulated(found)
+    sent = sdp.live.serve.send_people(collection, window, found.places)
     tell(f"{sent.accepted:,} reports of window {window} were acknowledged.")
     for reason, number in sent.rejected.items():
         tell(f"Rejected, {reason}: {number:,}")

@@ -112,3 +112,49 @@ def test_answers_and_tokens_need_not_be_arguments(network, tmp_path):
     assert shuffler.tokens == [b"\7" * 32]
     missing = call(tmp_path, shuffler.collection, *ANSWERS, "--token", "@nowhere")
     assert missing.exit_code != 0
+
+
+FILE = "Way;home\nbus;yes\nBUS;no\n-9;no\ncar;yes\n"
+
+
+@pytest.fixture
+def sent(network, monkeypatch):
+    """What simulated devices send: everybody's places."""
+    found = []
+
+    def send_people(_, window, places):
+        found.append({name: codes.tolist() for name, codes in places.items()})
+        return sdp.live.serve.Sent(accepted=len(places["way"]))
+
+    monkeypatch.setattr(sdp.live.serve, "send_people", send_people)
+    return found
+
+
+def test_simulated_devices_read_files_as_run_does(network, sent, tmp_path):
+    """The hint names an option that there is, and the options of `run` take a file as it is written."""
+    collection = network().collection
+    (tmp_path / "people.csv").write_text(FILE)
+    file = ("--simulate", str(tmp_path / "people.csv"), "--column", "way=Way", "--delimiter", ";")
+    refused = call(tmp_path, collection, *file)
+    assert refused.exit_code == 2
+    assert "--on-invalid unknown=drop" in refused.stderr
+    assert sent == []
+    kept = call(tmp_path, collection, *file, "--on-invalid", "drop", "--missing=-9")
+    assert kept.exit_code == 0, kept.output
+    assert "2 of 4 people had a value that no device sends, and were left out." in kept.output
+    chosen = call(tmp_path, collection, *file, "--where", "Way = 'car'")
+    assert chosen.exit_code == 0, chosen.output
+    names = [question.labels for question in collection.questions if question.name == "way"][0]
+    assert sent == [
+        {"way": [names.index("bus"), names.index("car")], "home": [1, 1]},
+        {"way": [names.index("car")], "home": [1]},
+    ]
+    nobody = call(tmp_path, collection, *file, "--where", "Way = 'plane'")
+    assert "column 'Way' is empty where Way = 'plane'" in nobody.stderr
+
+
+@pytest.mark.parametrize("option", [("--where", "a = 1"), ("--column", "way=Way"), ("--decimal", ",")])
+def test_options_about_a_file_need_one(network, tmp_path, option):
+    refused = call(tmp_path, network().collection, *ANSWERS, *option)
+    assert refused.exit_code == 2
+    assert "options about a file need --simulate FILE" in refused.stderr

@@ -12,7 +12,7 @@ from shuffledp.live.serve.pages import write_privacy
 from shuffledp.live.serve.processes import Place, Role, find_port, play_roles
 from shuffledp.live.serve.rehearse import Rehearsal, rehearse
 from shuffledp.live.serve.shuffler import run_shuffler
-from shuffledp.live.serve.simulate import Sent, read_places, send_people, try_survey
+from shuffledp.live.serve.simulate import Sent, Simulated, read_places, send_people, try_survey
 from shuffledp.live.serve.tls import Certificate, choose_certificate
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Rehearsal",
     "Role",
     "Sent",
+    "Simulated",
     "choose_certificate",
     "fetch_document",
     "find_port",

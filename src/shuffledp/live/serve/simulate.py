@@ -6,7 +6,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,15 +31,16 @@ from shuffledp.numerics.entropy import SecureWords
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from shuffledp.core.arrays import Codes, Floats
+    from shuffledp.core.arrays import Bools, Codes, Floats
     from shuffledp.core.domain import Domain
     from shuffledp.core.randomizer import WordSource
-    from shuffledp.engine import Paths
+    from shuffledp.engine import Filter, OnInvalid, Paths
     from shuffledp.live.design import SurveyFile
     from shuffledp.live.wire.question import Question
 
 __all__ = [
     "Sent",
+    "Simulated",
     "make_decreasing_law",
     "read_places",
     "seal_people",
@@ -61,33 +63,67 @@ class Sent:
     """The messages that were acknowledged, if they are kept."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What everybody of a file answers, and what must be said about how it was read."""
+
+    places: dict[str, Codes]
+    """By question: a place for each person."""
+    left_out: int = 0
+    """How many people had an answer that is not in its domain, and were left out."""
+    recoded: tuple[str, ...] = ()
+    """What became of other values: for the operator alone, since these numbers are exact."""
+
+    @property
+    def people(self) -> int:
+        """How many people answer."""
+        return len(next(iter(self.places.values())))
+
+
 def read_places(
-    collection: Collection, paths: Paths, columns: Mapping[str, str] | None = None
-) -> dict[str, Codes]:
+    collection: Collection,
+    paths: Paths,
+    columns: Mapping[str, str] | None = None,
+    *,
+    where: Filter | str | None = None,
+    on_invalid: OnInvalid | str = "error",
+) -> Simulated:
     """Everybody's answers from the columns of a file.
 
     The column of a question has its name if not said; a number by group needs the column of the group, too, which is
-    said as that of NAME.group.
+    said as that of NAME.group. `where` says whose rows are taken, and `on_invalid` what becomes of values that the
+    question does not know. Whoever is left out of one question is left out of all: a report answers each.
     """
     said = columns or {}
+    read = partial(_read_codes, paths, where=where, on_invalid=on_invalid)
     found: dict[str, Codes] = {}
+    parts: list[_Read] = []
     for question in collection.questions:
         name = question.name
         own = said.get(name, name)
         if question.range is None:
-            found[name] = _read_codes(paths, own, _domain_of(question))
+            parts.append(read(own, _domain_of(question)))
+            found[name] = parts[-1].codes
             continue
         if f"{name}.group" not in said:
             raise DataError(f"{name} is by group: say which column has it, {name}.group=COLUMN")
         assert question.labels is not None
         groups = Categories(k=len(question.labels), names=question.labels)
         lower, upper = question.range
-        values = _read_codes(paths, own, Reals(lower=lower, upper=upper, steps=1))
-        group_codes = _read_codes(paths, said[f"{name}.group"], groups)
-        _check_lengths([values, group_codes])
-        found[name] = question.join_places(group_codes, values)
+        values = read(own, Reals(lower=lower, upper=upper, steps=1))
+        grouped = read(said[f"{name}.group"], groups)
+        parts += [values, grouped]
+        _check_lengths([values.codes, grouped.codes])
+        found[name] = question.join_places(grouped.codes, values.codes)
     _check_lengths(found.values())
-    return found
+    kept = np.logical_and.reduce([each.kept for each in parts])
+    if not kept.any():
+        raise DataError("nobody is left who answers every question; without on_invalid, the first invalid value is named")
+    return Simulated(
+        places={name: codes[kept] for name, codes in found.items()},
+        left_out=int(np.count_nonzero(~kept)),
+        recoded=tuple(each.recoded for each in parts if each.recoded is not None),
+    )
 
 
 def _check_lengths(columns: Iterable[Codes]) -> None:
@@ -101,19 +137,32 @@ def _domain_of(question: Question) -> Domain:
     return question.protocol.randomizer.domain
 
 
-def _read_codes(paths: Paths, name: str, domain: Any) -> Codes:
-    from shuffledp.engine.chunks import code_chunk
+class _Read(NamedTuple):
+    codes: Codes
+    kept: Bools
+    recoded: str | None
+
+
+def _read_codes(
+    paths: Paths, name: str, domain: Any, *, where: Filter | str | None, on_invalid: OnInvalid | str
+) -> _Read:
+    from shuffledp.engine.chunks import add_invalid, code_chunk
     from shuffledp.engine.codes import Coder, OnInvalid
     from shuffledp.engine.columns import open_column, read_chunks
+    from shuffledp.questions.answer import tell_recoded
 
-    coder = Coder(domain=domain, on_invalid=OnInvalid.ERROR)
-    try:
-        parts = [code_chunk(coder, chunk).codes for chunk in read_chunks(open_column(paths, name))]
-    except DataError as error:  # devices send what is valid, and have no other way to go on
-        raise DataError(str(error).partition("; to go on")[0]) from error
+    coder = Coder.for_part(domain, OnInvalid.read(on_invalid))
+    chunks = read_chunks(open_column(paths, name, where=where))
+    parts = [code_chunk(coder, chunk) for chunk in chunks]
     if not parts:
-        raise DataError(f"column {name!r} is empty")
-    return np.concatenate(parts)
+        whose = "" if where is None else f" where {where}"
+        raise DataError(f"column {name!r} is empty{whose}")
+    recoded = tell_recoded(coder.on_invalid, add_invalid(part.invalid() for part in parts))
+    return _Read(
+        codes=np.concatenate([part.codes for part in parts]),
+        kept=np.concatenate([part.valid for part in parts]),
+        recoded=None if recoded is None else f"column {name!r}: {recoded}",
+    )
 
 
 def try_survey(
@@ -121,20 +170,24 @@ def try_survey(
     paths: Paths,
     columns: Mapping[str, str] | None = None,
     source: WordSource | None = None,
-) -> tuple[Collection, dict[str, Any]]:
+    *,
+    where: Filter | str | None = None,
+    on_invalid: OnInvalid | str = "error",
+) -> tuple[Collection, dict[str, Any], Simulated]:
     """What a collection would publish if the people of a file answered: a plan, tried before anybody is asked.
 
     Messages are randomized and counted, and the noise of the servers is drawn, as in the real one; nothing is sealed or
-    sent. This machine sees every value.
+    sent. This machine sees every value. `where` and `on_invalid` are those of `read_places`.
     """
     words = SecureWords() if source is None else source
     collection = _plan(survey)
-    people = len(next(iter(read_places(collection, paths, columns).values())))
+    read = partial(read_places, paths=paths, columns=columns, where=where, on_invalid=on_invalid)
+    people = read(collection).people
     settings = replace(survey.settings, people=people, min_batch=None)
     collection = _plan(replace(survey, settings=settings))
     # Planned for as many people as there are, grids may be others.
-    places = read_places(collection, paths, columns)
-    plains = np.concatenate(encode_many(collection, places, words))
+    read_again = read(collection)
+    plains = np.concatenate(encode_many(collection, read_again.places, words))
     tallies = count_messages(collection, plains).tallies
     if collection.by_servers:
         sealed = add_noise(collection.questions, tallies, people, words)  # the shuffler's dummies
@@ -144,7 +197,7 @@ def try_survey(
         question.name: answer_question(question, tally, people if sampled else None)
         for question, tally in zip(collection.questions, tallies, strict=True)
     }
-    return collection, {"window": 0, "questions": answers}
+    return collection, {"window": 0, "questions": answers}, read_again
 
 
 def _plan(survey: SurveyFile) -> Collection:
