@@ -34,7 +34,7 @@ def clinic(tmp_path):
         ),
         (
             ("run", "mean", "--column", "Besuch am", "--lower", "2024-01-01", "--upper", "2024-12-31"),
-            "(dates are written 2024-12-31)",
+            "(dates are written 2024-12-31; of files, --dates dmy declares 31.12.2024, and mdy 12/31/2024)",
         ),
         (("learn", "--column", "stadt", "--k", "2"), "it has 'Patient ID'"),
     ],
@@ -103,10 +103,14 @@ def test_counts_are_whole_people_with_shares(shuffledp, people):
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
-        ("12%", "numbers are written without units"),
-        ("€12.50", "numbers are written without units"),
-        ("1 234", "numbers are written without units"),
-        ('"1,234"', "thousands have no commas; if it is a decimal comma, --decimal declares it"),
+        (
+            "12%",
+            "numbers are written without units, signs and gaps: 1234.5; of files, --strip '%' ",
+        ),
+        ("€12.50", "--strip '€' leaves them out"),
+        ("1 234", "--strip ' ' leaves them out"),
+        ('"$1,234.50"', "--strip '$,' leaves them out"),
+        ('"1,234"', "thousands have no commas; of files, --strip ',' leaves them out"),
         ('"12,5"', "decimals take a point; --decimal declares commas"),
         ("2024-07-05 00:13:00", "it is a date"),
     ],
@@ -119,6 +123,58 @@ def test_no_hint_would_leave_out_numbers_that_are_written_in_another_way(
     assert result.exit_code == 2
     assert hint in result.stderr
     assert "drop" not in result.stderr
+
+
+def read_estimate(result):
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads(result.stdout)["estimate"]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("texts", "said", "truth"),
+    [
+        (["$27.60", "$12.40"], ("--strip", "$"), 20),
+        (['"$1,027.60"', "12.40"], ("--strip", "$,"), 520),
+        (["10 %", "30%"], ("--strip", "%"), 20),
+        (['"27,60 €"', '"1.012,40 €"'], ("--strip", "€", "--decimal", ","), 520),
+        (["10 kg", "NA", "30 kg"], ("--strip", "kg", "--on-invalid", "drop"), 20),
+    ],
+)
+def test_units_are_left_out_if_that_is_said(shuffledp, tmp_path, texts, said, truth):
+    """The advice of the errors above, followed; a word that is no number stays what it is."""
+    (tmp_path / "x.csv").write_text("x\n" + "\n".join(texts * 400) + "\n")
+    ends = ("--lower", "0.0", "--upper", "1100.0", "--model", "central", "--epsilon", "9", "--json")
+    row = read_estimate(shuffledp("run", "mean", "x.csv", *ends, *said, "--seed", "1"))
+    assert abs(row["value"] - truth) < 2
+
+
+@pytest.mark.parametrize(("order", "text"), [("dmy", "{day}.3.2024"), ("mdy", "03/{day:02d}/2024")])
+def test_dates_are_read_in_the_order_that_is_said(shuffledp, tmp_path, order, text):
+    """The median of days 1 to 21 of March is the 11th; a filter compares dates, too."""
+    days = [text.format(day=day) for day in range(1, 22)] * 50
+    (tmp_path / "x.csv").write_text("day\n" + "\n".join(days) + "\n")
+    asked = ("run", "median", "x.csv", "--lower", "2024-01-01", "--upper", "2024-12-31", "--json")
+    noise = ("--model", "central", "--epsilon", "9", "--seed", "1", "--dates", order)
+    assert read_estimate(shuffledp(*asked, *noise))["value"] == "2024-03-11"
+    later = ("--where", "day >= '2024-03-11'")
+    assert read_estimate(shuffledp(*asked, *noise, *later))["value"] == "2024-03-16"
+    wrong = shuffledp(*asked, *noise[:-1], "german")
+    assert "dates='german' must be one of ymd, dmy, mdy" in wrong.stderr
+
+
+def test_hints_can_be_pasted_into_a_shell(shuffledp, tmp_path):
+    """Names with blanks stand in quotes, for a shell and for a filter."""
+    (tmp_path / "x.csv").write_text("user id,party vote\n" + "1,yes\n2,no\n" * 200)
+    asked = ("run", "count", "x.csv", "--column", "party vote", *PROMISE)
+    assert "say --person 'user id'." in shuffledp(*asked).stderr
+    assert "'party vote': give its name, --column" in shuffledp(*asked[:3], *PROMISE).stderr
+    wrong = shuffledp(*asked, "--where", "party vote = 'yes'").stderr
+    assert 'a column whose name has blanks stands in double quotes: "party vote")' in wrong
+    assert shuffledp(*asked, "--where", "\"party vote\" = 'yes'").exit_code == 0
+    ends = ("--lower", "31.12.2023", "--upper", "31.12.2024")
+    dated = shuffledp("run", "median", "x.csv", "--column", "user id", *ends, *PROMISE).stderr
+    assert "lower='31.12.2023' must be a number (dates are written 2024-12-31)" in dated
 
 
 def test_words_and_codes_may_be_left_out(shuffledp, tmp_path):

@@ -228,6 +228,16 @@ _DelimiterOption = Annotated[
 _DecimalOption = Annotated[
     str, _data(help="The decimal mark of numbers in text: . or , (then 1.234,5 is 1234.5).")
 ]
+_StripOption = Annotated[
+    str,
+    _data(help="Characters to leave out of numbers in text, such as '$' or the ',' of 1,234."),
+]
+_DatesOption = Annotated[
+    str,
+    _data(
+        help="How dates are written in text: ymd (2024-12-31), dmy (31.12.2024), mdy (12/31/2024)."
+    ),
+]
 _EncodingOption = Annotated[
     str | None,
     _data(help="The encoding of text, such as latin-1. Default: UTF-8, or UTF-16 with its mark."),
@@ -299,12 +309,19 @@ class FileOptions:
     missing: _MissingOption = None
     delimiter: _DelimiterOption = None
     decimal: _DecimalOption = "."
+    strip: _StripOption = ""
+    dates: _DatesOption = "ymd"
     encoding: _EncodingOption = None
 
     def find(self, paths: list[str] | Path) -> sdp.Files:
         """Return the files, written as the options say."""
         return sdp.Files(
-            paths, delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding
+            paths,
+            delimiter=self.delimiter,
+            decimal=self.decimal,
+            strip=self.strip,
+            dates=self.dates,
+            encoding=self.encoding,
         )
 
 

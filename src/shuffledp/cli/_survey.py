@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -144,9 +145,18 @@ def _ask_about_person(survey: sdp.Survey, columns: Mapping[str | None, sdp.engin
     if found:
         typer.echo(
             f"Does {found[0]!r} say whom a row is about? Each row is taken to be one person; if people have several "
-            f"rows, say --person {found[0]}.",
+            f"rows, say --person {_quote(found[0])}.",
             err=True,
         )
+
+
+def _quote(name: str) -> str:
+    """Return a name of a column as a shell takes it, in an option that takes several with commas.
+
+    >>> _quote("id"), _quote("user id"), _quote("last, first")
+    ('id', "'user id'", '\'"last, first"\'')
+    """
+    return shlex.quote(f'"{name}"' if "," in name else name)
 
 
 def show_sent(

@@ -7,6 +7,7 @@ the planner ask the task; none of them knows a task by name. To add one, see doc
 
 import csv
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -73,6 +74,9 @@ class Option:
     >>> Option(name="steps", kind=int, help="Steps of the grid.").read("many")
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: steps='many' must be an integer
+    >>> Option(name="lower", kind=float, help="The smallest value.").read("31.12.2024")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: lower='31.12.2024' must be a number (dates are written 2024-12-31)
     """
 
     name: str
@@ -85,7 +89,12 @@ class Option:
         try:
             return convert(value)
         except (TypeError, ValueError, csv.Error):
-            raise ParameterError(self.name, value, f"must be {wanted}") from None
+            dated = self.kind in (float, list) and _DATED.search(str(value)) is not None
+            hint = " (dates are written 2024-12-31)" if dated else ""
+            raise ParameterError(self.name, value, f"must be {wanted}{hint}") from None
+
+
+_DATED = re.compile(r"\d[./-]\d{1,2}[./-]\d")
 
 
 def _read_flag(value: object) -> bool:

@@ -43,6 +43,7 @@ from shuffledp.core.errors import DataError, ParameterError, PositionError, Unsu
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import read_moment
 from shuffledp.core.texts import Keys, Texts
+from shuffledp.engine.spelling import name_marks
 from shuffledp.engine.values import (
     BEYOND,
     FINE,
@@ -344,6 +345,8 @@ class Coder:
         # To leave out what was only written in another way would leave out a part of the range.
         misread = fault == UNKNOWN and (meant or fraction)
         advice = "" if misread else _advise(fault, self.domain, self.on_invalid)
+        if meant:  # one hint, and the one that helps
+            said = said.partition(" (")[0]
         raise PositionError(value, position, said + meant + advice)
 
     def _refuse_fractions(self, array: Any, faults: Faults) -> None:
@@ -378,6 +381,8 @@ def _suspect(value: object, domain: Domain) -> str:
 
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
     (' (decimals take a point; `decimal` declares commas)', ' (true_value says which one is yes)')
+    >>> _suspect("$27.60", Reals(lower=0, upper=250, steps=10))
+    " (numbers are written without units, signs and gaps: 1234.5; of files, `strip` '$' leaves them out)"
     """
     if not isinstance(value, str):
         return ""
@@ -393,11 +398,18 @@ def _suspect(value: object, domain: Domain) -> str:
     known = (
         (
             _THOUSANDS,
-            " (thousands have no commas; if it is a decimal comma, `decimal` declares it)",
+            " (thousands have no commas; of files, `strip` ',' leaves them out, and `decimal` ',' declares decimal commas)",
         ),
         (_DECIMAL, " (decimals take a point; `decimal` declares commas)"),
-        (_DATE, " (dates are written 2024-12-31)"),
-        (_WITH_DIGITS, " (numbers are written without units, signs and gaps: 1234.5)"),
+        (
+            _DATE,
+            " (dates are written 2024-12-31; of files, `dates` dmy declares 31.12.2024, and mdy 12/31/2024)",
+        ),
+        (
+            _WITH_DIGITS,
+            " (numbers are written without units, signs and gaps: 1234.5; of files, `strip` "
+            f"'{name_marks(value.strip())}' leaves them out)",
+        ),
     )
     return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
 

@@ -239,7 +239,7 @@ def _choose(
         raise DataError(f"{where} has no column {column!r}; it has {listed}{meant}")
     if len(columns) != 1:
         raise DataError(
-            f"{where} has several columns, choose one of {listed}: give its name, column"
+            f"{where} has several columns, choose one of {listed}: give its name, `column`"
         )
     return columns[0]
 

@@ -36,11 +36,12 @@ from typing import IO, Any, TypeAlias
 from urllib.parse import unquote
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.engine.spelling import Spelling
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files whose text is written in another way than most: which delimiter, decimal mark and encoding it has.
+    """Files whose text is written in another way than most: its delimiter, encoding, numbers and dates.
 
     >>> Files("budgets.csv", delimiter=";", decimal=",", encoding="latin-1").delimiter
     ';'
@@ -55,6 +56,10 @@ class Files:
     """What separates the fields of a CSV: one character, or "tab"; None: found in the first lines."""
     decimal: str = field(default=".", kw_only=True)
     """The decimal mark. With a comma 1.234,5 and 1 234,5 are 1234.5, wherever they stand."""
+    strip: str = field(default="", kw_only=True)
+    """Characters that are left out of numbers, such as $ or the commas of 1,234."""
+    dates: str = field(default="ymd", kw_only=True)
+    """The order of a date's numbers: ymd is 2024-12-31, dmy 31.12.2024, and mdy 12/31/2024."""
     encoding: str | None = field(default=None, kw_only=True)
     """Python's name of the encoding of the text; None: UTF-8, or UTF-16 with its mark."""
 
@@ -64,13 +69,17 @@ class Files:
             wanted = "must be one character that is no quote, such as ; or tab"
             raise ParameterError("delimiter", self.delimiter, wanted)
         object.__setattr__(self, "delimiter", None if self.delimiter is None else mark)
-        if self.decimal not in (".", ","):
-            raise ParameterError("decimal", self.decimal, "must be a point or a comma")
+        _ = self.spelling
         try:
             codecs.lookup(self.encoding or "utf-8").incrementaldecoder("strict").decode(b"")
         except (LookupError, TypeError):
             wanted = "must be one that Python knows, such as latin-1"
             raise ParameterError("encoding", self.encoding, wanted) from None
+
+    @property
+    def spelling(self) -> Spelling:
+        """How numbers and dates are written."""
+        return Spelling(decimal=self.decimal, strip=self.strip, dates=self.dates)
 
 
 Paths: TypeAlias = str | Path | Sequence[str | Path] | Files
@@ -93,9 +102,6 @@ _STANDARD_INPUT = "-"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ARROW = b"ARROW1"
 _GAP = re.compile(r"[\s,]*")
-_BETWEEN = "[. '\u00a0\u202f\u2019]"  # between the thousands of a number with a decimal comma
-_THOUSANDS = rf"^\s*[-+]?[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:,[0-9]+)?\s*$"
-_COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"
 
 
 class Format(Enum):
@@ -173,8 +179,8 @@ class DataFile:
     """How many rows there may be, from the length of the first lines."""
     delimiter: str = ","
     """What separates the fields of a CSV file."""
-    decimal: str = "."
-    """The decimal mark of its text."""
+    spelling: Spelling = field(default_factory=Spelling)
+    """How numbers and dates are written in its text."""
     longest: int = _LONGEST_LINE
     """No line of text is longer, in bytes."""
     partition: tuple[tuple[str, str | None], ...] = ()
@@ -197,9 +203,9 @@ class DataFile:
         )
 
     def respell(self, array: Any) -> Any:
-        """Some of its values, with numbers spelt as everywhere: 1234.5."""
-        spelt = self.decimal != "." and self.format in _TEXTUAL and str(array.type) in _STRINGS
-        return _respell_decimals(array) if spelt else array
+        """Some of its values, with numbers and dates spelt as everywhere: 1234.5, 2024-12-31."""
+        spelt = self.format in _TEXTUAL and str(array.type) in _STRINGS
+        return self.spelling.respell(array) if spelt else array
 
     def type_of(self, name: str) -> str:
         """The type of a column as Arrow calls it, or "text"."""
@@ -314,7 +320,7 @@ def _make_readable(file: DataFile, given: Files) -> DataFile:
         encoding = "utf-16"  # as of spreadsheets
     if encoding is not None and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii"):
         encoding = None
-    file = replace(file, decimal=given.decimal)
+    file = replace(file, spelling=given.spelling)
     if encoding is None and packed != ".bz2":
         return file
     name = Path(file.where).name.removesuffix(packed or "")
@@ -325,22 +331,6 @@ def _make_readable(file: DataFile, given: Files) -> DataFile:
             return _copy(file, codecs.EncodedFile(source, "utf-8", encoding), name)
         except UnicodeError:
             raise DataError(f"{file.path} cannot be read: it is not text in {encoding}") from None
-
-
-def _respell_decimals(texts: Any) -> Any:
-    """Numbers with a decimal comma, and points or spaces between thousands, as Python writes them.
-
-    >>> import pyarrow as pa
-    >>> _respell_decimals(pa.array(["1,5", "-1.234,5", "12 000", "2.5", "a,b", "0,5e3", None])).to_pylist()
-    ['1.5', '-1234.5', '12000', '2.5', 'a,b', '0.5e3', None]
-    """
-    import pyarrow.compute as pc
-
-    grouped = pc.match_substring_regex(texts, _THOUSANDS)
-    joined = pc.replace_substring_regex(texts, _BETWEEN, "")
-    return pc.replace_substring_regex(
-        pc.if_else(grouped, joined, texts), _COMMA, r"\1.\2", max_replacements=1
-    )
 
 
 def _describe_input(given: Files) -> DataFile:

@@ -519,8 +519,10 @@ def _make_frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame
 
     if column.moments is not None:
         raise UnsupportedError("Spark does not read dates as numbers: use another engine")
-    if any(file.decimal != "." for file in column.files):
-        raise UnsupportedError("Spark does not read decimal commas: use another engine")
+    if not all(file.spelling.plain for file in column.files):
+        raise UnsupportedError(
+            "Spark reads no decimal commas, units or other dates than 2024-12-31: use another engine"
+        )
     where = column.where
     names = [*dict.fromkeys((column.name, *also, *(() if where is None else where.columns)))]
 

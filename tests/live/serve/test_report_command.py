@@ -153,7 +153,9 @@ def test_simulated_devices_read_files_as_run_does(network, sent, tmp_path):
     assert "column 'Way' is empty where Way = 'plane'" in nobody.stderr
 
 
-@pytest.mark.parametrize("option", [("--where", "a = 1"), ("--column", "way=Way"), ("--decimal", ",")])
+@pytest.mark.parametrize(
+    "option", [("--where", "a = 1"), ("--column", "way=Way"), ("--decimal", ",")]
+)
 def test_options_about_a_file_need_one(network, tmp_path, option):
     refused = call(tmp_path, network().collection, *ANSWERS, *option)
     assert refused.exit_code == 2

@@ -118,7 +118,9 @@ def read_places(
     _check_lengths(found.values())
     kept = np.logical_and.reduce([each.kept for each in parts])
     if not kept.any():
-        raise DataError("nobody is left who answers every question; without on_invalid, the first invalid value is named")
+        raise DataError(
+            "nobody is left who answers every question; without on_invalid, the first invalid value is named"
+        )
     return Simulated(
         places={name: codes[kept] for name, codes in found.items()},
         left_out=int(np.count_nonzero(~kept)),

@@ -1,0 +1,113 @@
+"""How numbers and dates are spelt in text: with decimal commas, units around them, or the day first.
+
+What a file's text means is declared, never guessed: `1.234` is a thousand or one and a bit, and `03/04/2024` is in March
+or in April.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from shuffledp.core.errors import ParameterError
+
+__all__ = ["ORDERS", "Spelling", "name_marks"]
+
+_BETWEEN = "[. '\u00a0\u202f\u2019]"  # between the thousands of a number with a decimal comma
+_THOUSANDS = rf"^\s*[-+]?[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:,[0-9]+)?\s*$"
+_COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"
+_BARE = r"^[-+0-9.,'\s]*[0-9][-+0-9.,'\s]*(?:[eE][-+]?[0-9]+)?\s*$"
+_DATE = r"^\s*([0-9]{2})[./-]([0-9]{2})[./-]([0-9]{4})(\s*$|[ T].*$)"
+_ONE_DIGIT = (r"^(\s*)([0-9][./-])", r"^(\s*[0-9]{2}[./-])([0-9][./-])")
+ORDERS = {"ymd": "", "dmy": r"\3-\2-\1\4", "mdy": r"\3-\1-\2\4"}
+"""How a date is written, and what makes 2024-12-31 of its three numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """How the numbers and dates of a text are written.
+
+    >>> import pyarrow as pa
+    >>> Spelling(decimal=",", strip="€").respell(pa.array(["1.234,5 €", "a €", None])).to_pylist()
+    ['1234.5', 'a €', None]
+    >>> Spelling(dates="dmy").respell(pa.array(["31.12.2024", "1/2/2024 08:30", "1.2.24"])).to_pylist()
+    ['2024-12-31', '2024-02-01 08:30', '1.2.24']
+    >>> Spelling(strip="-")
+    Traceback (most recent call last):
+    shuffledp.core.errors.ParameterError: strip='-' must have no digits, signs or decimal mark: they are the number
+    """
+
+    decimal: str = "."
+    """The decimal mark. With a comma 1.234,5 and 1 234,5 are 1234.5, wherever they stand."""
+    strip: str = ""
+    """Characters that are left out of numbers, such as $ or the commas of 1,234."""
+    dates: str = "ymd"
+    """The order of a date's numbers: ymd is 2024-12-31, dmy 31.12.2024, and mdy 12/31/2024."""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise ParameterError("decimal", self.decimal, "must be a point or a comma")
+        if any(each.isdigit() or each in f"+-{self.decimal}" for each in self.strip):
+            wanted = "must have no digits, signs or decimal mark: they are the number"
+            raise ParameterError("strip", self.strip, wanted)
+        if self.dates not in ORDERS:
+            raise ParameterError("dates", self.dates, f"must be one of {', '.join(ORDERS)}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether texts mean what they say everywhere."""
+        return self == Spelling()
+
+    def respell(self, texts: Any) -> Any:
+        """These texts, an Arrow array, with numbers as 1234.5 and dates as 2024-12-31."""
+        if self.strip:
+            texts = _strip(texts, self.strip)
+        if self.decimal == ",":
+            texts = _respell_decimals(texts)
+        return texts if self.dates == "ymd" else _respell_dates(texts, ORDERS[self.dates])
+
+
+def _strip(texts: Any, characters: str) -> Any:
+    """Numbers without these characters; what is no number then stays as it is."""
+    import pyarrow.compute as pc
+
+    listed = "".join(rf"\x{{{ord(each):x}}}" for each in characters)
+    bare = pc.replace_substring_regex(texts, f"[{listed}]", "")
+    return pc.if_else(pc.match_substring_regex(bare, _BARE), bare, texts)
+
+
+def _respell_decimals(texts: Any) -> Any:
+    """Numbers with a decimal comma, and points or spaces between thousands, as Python writes them.
+
+    >>> import pyarrow as pa
+    >>> _respell_decimals(pa.array(["1,5", "-1.234,5", "12 000", "2.5", "a,b", "0,5e3", None])).to_pylist()
+    ['1.5', '-1234.5', '12000', '2.5', 'a,b', '0.5e3', None]
+    """
+    import pyarrow.compute as pc
+
+    grouped = pc.match_substring_regex(texts, _THOUSANDS)
+    joined = pc.replace_substring_regex(texts, _BETWEEN, "")
+    return pc.replace_substring_regex(
+        pc.if_else(grouped, joined, texts), _COMMA, r"\1.\2", max_replacements=1
+    )
+
+
+def _respell_dates(texts: Any, order: str) -> Any:
+    import pyarrow.compute as pc
+
+    padded = texts
+    for one in _ONE_DIGIT:
+        padded = pc.replace_substring_regex(padded, one, r"\10\2")
+    spelt = pc.replace_substring_regex(padded, _DATE, order, max_replacements=1)
+    return pc.if_else(pc.match_substring_regex(padded, _DATE), spelt, texts)
+
+
+def name_marks(text: str) -> str:
+    """The characters beside a number that `strip` would leave out.
+
+    >>> name_marks("$1,234.50"), name_marks("12 %"), name_marks("1 234"), name_marks("4,78 €")
+    ('$,', '%', ' ', '€')
+    """
+    own = "".join(dict.fromkeys(re.sub(r"[-+0-9.,\s]", "", text)))
+    commas = re.search(r"[0-9],[0-9]{3}[.,]", text)
+    gap = re.search(r"[0-9] [0-9]", text)
+    return own + ("," if commas else "") + (" " if gap else "")
