@@ -34,7 +34,7 @@ def clinic(tmp_path):
         ),
         (
             ("run", "mean", "--column", "Besuch am", "--lower", "2024-01-01", "--upper", "2024-12-31"),
-            "(dates are written 2024-12-31; of files, --dates dmy declares 31.12.2024, and mdy 12/31/2024)",
+            "(dates are written 2024-12-31; of files, --dates declares others: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024)",
         ),
         (("learn", "--column", "stadt", "--k", "2"), "it has 'Patient ID'"),
     ],
@@ -149,7 +149,10 @@ def test_units_are_left_out_if_that_is_said(shuffledp, tmp_path, texts, said, tr
     assert abs(row["value"] - truth) < 2
 
 
-@pytest.mark.parametrize(("order", "text"), [("dmy", "{day}.3.2024"), ("mdy", "03/{day:02d}/2024")])
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [("dmy", "{day}.3.2024"), ("mdy", "03/{day:02d}/2024"), ("ymd", "2024/3/{day}")],
+)
 def test_dates_are_read_in_the_order_that_is_said(shuffledp, tmp_path, order, text):
     """The median of days 1 to 21 of March is the 11th; a filter compares dates, too."""
     days = [text.format(day=day) for day in range(1, 22)] * 50
@@ -159,8 +162,13 @@ def test_dates_are_read_in_the_order_that_is_said(shuffledp, tmp_path, order, te
     assert read_estimate(shuffledp(*asked, *noise))["value"] == "2024-03-11"
     later = ("--where", "day >= '2024-03-11'")
     assert read_estimate(shuffledp(*asked, *noise, *later))["value"] == "2024-03-16"
+    assert "which is not compared with a date" in shuffledp(*asked, *noise[:-2], *later).stderr
+    ordered = ("--where", "day >= '11.03.2024'")
+    assert (
+        "'11.03.2024': dates are written 2024-12-31" in shuffledp(*asked, *noise, *ordered).stderr
+    )
     wrong = shuffledp(*asked, *noise[:-1], "german")
-    assert "dates='german' must be one of ymd, dmy, mdy" in wrong.stderr
+    assert "dates='german' must be one of iso, ymd, dmy, mdy" in wrong.stderr
 
 
 def test_hints_can_be_pasted_into_a_shell(shuffledp, tmp_path):

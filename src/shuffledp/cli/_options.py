@@ -235,7 +235,7 @@ _StripOption = Annotated[
 _DatesOption = Annotated[
     str,
     _data(
-        help="How dates are written in text: ymd (2024-12-31), dmy (31.12.2024), mdy (12/31/2024)."
+        help="How dates are written in text: iso (2024-12-31), ymd (2024/12/31), dmy (31.12.2024), mdy (12/31/2024)."
     ),
 ]
 _EncodingOption = Annotated[
@@ -310,7 +310,7 @@ class FileOptions:
     delimiter: _DelimiterOption = None
     decimal: _DecimalOption = "."
     strip: _StripOption = ""
-    dates: _DatesOption = "ymd"
+    dates: _DatesOption = "iso"
     encoding: _EncodingOption = None
 
     def find(self, paths: list[str] | Path) -> sdp.Files:
@@ -330,7 +330,7 @@ class SimulateOptions(FileOptions):
     """Whom of a file simulated devices belong to, and what becomes of values that no device sends.
 
     >>> SimulateOptions(on_invalid="drop", missing="NA").taken["on_invalid"].missing
-    ('na',)
+    ('NA',)
     """
 
     where: _WhereOption = None

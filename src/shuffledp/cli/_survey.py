@@ -154,7 +154,7 @@ def _quote(name: str) -> str:
     """Return a name of a column as a shell takes it, in an option that takes several with commas.
 
     >>> _quote("id"), _quote("user id"), _quote("last, first")
-    ('id', "'user id'", '\'"last, first"\'')
+    ('id', "'user id'", '\\'"last, first"\\'')
     """
     return shlex.quote(f'"{name}"' if "," in name else name)
 

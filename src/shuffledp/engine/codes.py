@@ -43,7 +43,7 @@ from shuffledp.core.errors import DataError, ParameterError, PositionError, Unsu
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import read_moment
 from shuffledp.core.texts import Keys, Texts
-from shuffledp.engine.spelling import name_marks
+from shuffledp.engine.spelling import LIKE_DATE, OTHER_DATES, name_marks
 from shuffledp.engine.values import (
     BEYOND,
     FINE,
@@ -72,7 +72,7 @@ FAULTS = ("null", "unknown", "out_of_range", "nan")
 _DECIMAL = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+")
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+")
 _WITH_DIGITS = re.compile(r"[^0-9A-Za-z]*[0-9][^A-Za-z]*")  # 12 %, $4.50, 1 234; not A4
-_DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}")
+_DATE = re.compile(rf"{LIKE_DATE}(?:[ T].*)?")
 
 OTHER = "other"
 """The category that takes what has no category of its own."""
@@ -403,7 +403,7 @@ def _suspect(value: object, domain: Domain) -> str:
         (_DECIMAL, " (decimals take a point; `decimal` declares commas)"),
         (
             _DATE,
-            " (dates are written 2024-12-31; of files, `dates` dmy declares 31.12.2024, and mdy 12/31/2024)",
+            f" (dates are written 2024-12-31; {OTHER_DATES})",
         ),
         (
             _WITH_DIGITS,

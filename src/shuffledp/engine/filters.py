@@ -29,8 +29,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from shuffledp.core.arrays import Bools
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, ParameterError, show_value
 from shuffledp.core.task import read_moment
+from shuffledp.engine.spelling import LIKE_DATE, OTHER_DATES
 from shuffledp.engine.values import (
     FINE,
     MISSING,
@@ -264,8 +265,13 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
         moments = read_numbers(measure_moments(array, "seconds"), missing)
         wanted = read_numbers(measure_moments(pa.array([asked.value]), "seconds")).values[0]
         dated = known if moments.faults is None else known & (moments.faults == FINE)
+        _refuse_dates(asked.name, array, known & ~dated)
         return np.sign(moments.values - wanted).astype(np.int8), dated
     if is_text(array.type):
+        if re.fullmatch(LIKE_DATE, str(asked.value)):
+            raise DataError(
+                f"{asked.name!r} is compared with {asked.value!r}: dates are written 2024-12-31"
+            )
         wanted = pa.scalar(asked.value, array.type)
         return _order(pc.utf8_trim_whitespace(array), wanted), known
     if not pa.types.is_temporal(array.type):
@@ -274,6 +280,19 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
         return _order(array, pa.scalar(asked.value).cast(array.type)), known
     except pa.ArrowInvalid:
         raise DataError(f"{asked.name!r} holds {array.type}, and {asked.value!r} is none") from None
+
+
+def _refuse_dates(name: str, array: Any, unread: Bools) -> None:
+    """Refuse to compare dates of which some are written in another way: nobody would be taken by them."""
+    import pyarrow.compute as pc
+
+    wrong = as_numpy(pc.match_substring_regex(array, rf"^\s*{LIKE_DATE}").fill_null(False)) & unread
+    if wrong.any():
+        value = array[int(np.argmax(wrong))].as_py()
+        raise DataError(
+            f"{name!r} has the value {show_value(value)}, which is not compared with a date (dates are written "
+            f"2024-12-31; {OTHER_DATES})"
+        )
 
 
 def _order(array: Any, wanted: Any) -> Any:

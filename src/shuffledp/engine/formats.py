@@ -58,8 +58,8 @@ class Files:
     """The decimal mark. With a comma 1.234,5 and 1 234,5 are 1234.5, wherever they stand."""
     strip: str = field(default="", kw_only=True)
     """Characters that are left out of numbers, such as $ or the commas of 1,234."""
-    dates: str = field(default="ymd", kw_only=True)
-    """The order of a date's numbers: ymd is 2024-12-31, dmy 31.12.2024, and mdy 12/31/2024."""
+    dates: str = field(default="iso", kw_only=True)
+    """How dates are written: iso is 2024-12-31, ymd 2024/12/31, dmy 31.12.2024, and mdy 12/31/2024."""
     encoding: str | None = field(default=None, kw_only=True)
     """Python's name of the encoding of the text; None: UTF-8, or UTF-16 with its mark."""
 

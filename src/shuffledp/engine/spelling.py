@@ -10,16 +10,25 @@ from typing import Any
 
 from shuffledp.core.errors import ParameterError
 
-__all__ = ["ORDERS", "Spelling", "name_marks"]
+__all__ = ["LIKE_DATE", "ORDERS", "OTHER_DATES", "Spelling", "name_marks"]
 
 _BETWEEN = "[. '\u00a0\u202f\u2019]"  # between the thousands of a number with a decimal comma
 _THOUSANDS = rf"^\s*[-+]?[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:,[0-9]+)?\s*$"
 _COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"
 _BARE = r"^[-+0-9.,'\s]*[0-9][-+0-9.,'\s]*(?:[eE][-+]?[0-9]+)?\s*$"
-_DATE = r"^\s*([0-9]{2})[./-]([0-9]{2})[./-]([0-9]{4})(\s*$|[ T].*$)"
-_ONE_DIGIT = (r"^(\s*)([0-9][./-])", r"^(\s*[0-9]{2}[./-])([0-9][./-])")
-ORDERS = {"ymd": "", "dmy": r"\3-\2-\1\4", "mdy": r"\3-\1-\2\4"}
-"""How a date is written, and what makes 2024-12-31 of its three numbers."""
+_YEAR_LAST = r"^\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(\s*$|[ T].*$)"
+_YEAR_FIRST = r"^\s*([0-9]{4})[./-]([0-9]{1,2})[./-]([0-9]{1,2})(\s*$|[ T].*$)"
+_ONE_DIGIT = r"-([0-9])(-|\s*$|[ T])"
+ORDERS = {
+    "iso": ("", ""),
+    "ymd": (_YEAR_FIRST, r"\1-\2-\3\4"),
+    "dmy": (_YEAR_LAST, r"\3-\2-\1\4"),
+    "mdy": (_YEAR_LAST, r"\3-\1-\2\4"),
+}
+"""How a date is written: its pattern, and what makes 2024-12-31 of its three numbers."""
+LIKE_DATE = "[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"
+"""What looks like a date, in whichever order."""
+OTHER_DATES = "of files, `dates` declares others: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,8 @@ class Spelling:
     ['1234.5', 'a €', None]
     >>> Spelling(dates="dmy").respell(pa.array(["31.12.2024", "1/2/2024 08:30", "1.2.24"])).to_pylist()
     ['2024-12-31', '2024-02-01 08:30', '1.2.24']
+    >>> Spelling(dates="ymd").respell(pa.array(["2024/1/2", "2024.12.31T08:30"])).to_pylist()
+    ['2024-01-02', '2024-12-31T08:30']
     >>> Spelling(strip="-")
     Traceback (most recent call last):
     shuffledp.core.errors.ParameterError: strip='-' must have no digits, signs or decimal mark: they are the number
@@ -40,8 +51,8 @@ class Spelling:
     """The decimal mark. With a comma 1.234,5 and 1 234,5 are 1234.5, wherever they stand."""
     strip: str = ""
     """Characters that are left out of numbers, such as $ or the commas of 1,234."""
-    dates: str = "ymd"
-    """The order of a date's numbers: ymd is 2024-12-31, dmy 31.12.2024, and mdy 12/31/2024."""
+    dates: str = "iso"
+    """How dates are written: iso is 2024-12-31, ymd 2024/12/31, dmy 31.12.2024, and mdy 12/31/2024."""
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -63,7 +74,7 @@ class Spelling:
             texts = _strip(texts, self.strip)
         if self.decimal == ",":
             texts = _respell_decimals(texts)
-        return texts if self.dates == "ymd" else _respell_dates(texts, ORDERS[self.dates])
+        return texts if self.dates == "iso" else _respell_dates(texts, *ORDERS[self.dates])
 
 
 def _strip(texts: Any, characters: str) -> Any:
@@ -91,14 +102,13 @@ def _respell_decimals(texts: Any) -> Any:
     )
 
 
-def _respell_dates(texts: Any, order: str) -> Any:
+def _respell_dates(texts: Any, pattern: str, order: str) -> Any:
     import pyarrow.compute as pc
 
-    padded = texts
-    for one in _ONE_DIGIT:
-        padded = pc.replace_substring_regex(padded, one, r"\10\2")
-    spelt = pc.replace_substring_regex(padded, _DATE, order, max_replacements=1)
-    return pc.if_else(pc.match_substring_regex(padded, _DATE), spelt, texts)
+    spelt = pc.replace_substring_regex(texts, pattern, order, max_replacements=1)
+    for _ in range(2):  # the month, and the day
+        spelt = pc.replace_substring_regex(spelt, _ONE_DIGIT, r"-0\1\2", max_replacements=1)
+    return pc.if_else(pc.match_substring_regex(texts, pattern), spelt, texts)
 
 
 def name_marks(text: str) -> str:

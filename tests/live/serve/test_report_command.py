@@ -144,7 +144,7 @@ def test_simulated_devices_read_files_as_run_does(network, sent, tmp_path):
     assert "2 of 4 people had a value that no device sends, and were left out." in kept.output
     chosen = call(tmp_path, collection, *file, "--where", "Way = 'car'")
     assert chosen.exit_code == 0, chosen.output
-    names = [question.labels for question in collection.questions if question.name == "way"][0]
+    names = next(question.labels for question in collection.questions if question.name == "way")
     assert sent == [
         {"way": [names.index("bus"), names.index("car")], "home": [1, 1]},
         {"way": [names.index("car")], "home": [1]},
