@@ -239,8 +239,9 @@ class TestPlotEstimate:
 
     def test_svg_has_labels_numbers_and_notes(self, tmp_path):
         drawn = self.draw(tmp_path, self.labelled("größe", "$x$"), "svg").read_text()
-        for text in ("größe", "$x$", "-50", "50", "a $note$"):
+        for text in ("größe", "$x$", "-50", "50"):
             assert f">{text}<" in drawn, text
+        assert ">a $note$. Bars: the estimates" in drawn
 
     def test_scripts_that_the_font_lacks_are_no_error(self, tmp_path):
         path = self.draw(tmp_path, self.labelled("東京", "大阪"), "png")
@@ -310,6 +311,44 @@ class TestPlotEstimate:
         self.draw(tmp_path, self.labelled("kyoto", "x"), "png")
         assert not any("No installed font" in line for line in seen)
         assert not page.exists()
+
+    def test_brief_notes_are_those_of_a_picture(self, tmp_path, monkeypatch):
+        """A picture has two lines of small print; all notes are on the page, and in the metadata of a .png."""
+        from PIL import Image
+
+        seen = []
+        monkeypatch.setattr(estimates, "foot", lambda _, lines: seen.extend(lines))
+        said = {"brief": ["in brief"], "axis": "people"}
+        path = self.draw(tmp_path, self.labelled("a", "b"), "png", **said)
+        assert seen == ["in brief. Bars: the estimates; lines: 95% intervals."]
+        with Image.open(path) as picture:
+            assert picture.info["Description"].startswith("a $note$\nBars")
+        page = self.draw(tmp_path, self.labelled("a", "b"), "html", **said).read_text()
+        assert "a $note$" in page
+        assert "in brief" not in page
+
+    def test_a_sentence_runs_from_the_left_whatever_its_first_word_is(self, tmp_path):
+        import matplotlib as mpl
+
+        path = tmp_path / "a.svg"
+        with mpl.rc_context({"svg.fonttype": "none"}):
+            sdp.show.plot_estimate(
+                self.labelled("حافلة", "x"), path, title="T", finding="حافلة is it"
+            )
+        assert ">\u200eحافلة is it<" in path.read_text()
+        assert ">حافلة<" in path.read_text()
+
+    def test_an_old_matplotlib_leaves_joined_letters_to_the_page(self, tmp_path, monkeypatch):
+        import matplotlib as mpl
+
+        monkeypatch.setattr(mpl, "__version_info__", (3, 10, 0))
+        path = self.draw(tmp_path, self.labelled("حافلة", "x"), "png")
+        assert ">حافلة<" in sdp.show.name_page(path).read_text()
+
+    def test_long_labels_have_room(self):
+        """As drawn, not as counted: boxes and letters of East Asia are wider than others."""
+        narrow, wide = style.measure_labels(["iiii"]), style.measure_labels(["WWWW"])
+        assert 2 * (narrow - 0.35) < wide - 0.35
 
     def test_an_svg_leaves_such_letters_to_the_viewer(self, tmp_path, monkeypatch):
         monkeypatch.setattr(style, "_find_missing", lambda text, _: set(text) & {"東"})
@@ -526,3 +565,41 @@ def test_the_heading_of_costs_stands_on_the_panel_however_many_rows(tmp_path, mo
     assert 0 < above < 0.2 * figure.dpi
     ticks = [label.get_text() for label in panel.get_xticklabels(minor=True)]
     assert not any(ticks)
+
+
+ASKED = {
+    "count": {"column": "home"},
+    "histogram": {"column": "way", "categories": ["car", "bicycle", "bus", "train", "other"]},
+    "mean": {"column": "minutes", "lower": 0, "upper": 240},
+    "cdf": {"column": "minutes", "lower": 0, "upper": 240, "at": [10, 20, 40]},
+    "quantiles": {"column": "minutes", "lower": 0, "upper": 240},
+    "sum": {"column": "minutes", "lower": 0, "upper": 240},
+    "std": {"column": "minutes", "lower": 0, "upper": 240},
+}
+
+
+@pytest.mark.parametrize("model", ["shuffle", "central", "local"])
+@pytest.mark.parametrize("task", ASKED)
+def test_small_print_has_two_lines_and_axes_have_labels(task, model, tmp_path, monkeypatch):
+    """The promise stays in the picture: epsilon, delta, model, neighbours, whom it counts on, and of what."""
+    if (task, model) in {("cdf", "local"), ("quantiles", "local"), ("std", "local")}:
+        pytest.skip("slow, and as in the shuffle model")
+    seen, drawn = [], []
+    monkeypatch.setattr(estimates, "foot", lambda _, lines: seen.extend(lines))
+    monkeypatch.setattr(estimates, "save", lambda figure, path, _: drawn.append(figure) or path)
+    promise = {"delta": 1e-6} if model == "shuffle" else {}
+    people = {
+        "home": [True, False] * 500,
+        "way": ["car", "bicycle", "bus", "train", "other"] * 200,
+        "minutes": [*range(100)] * 10,
+    }
+    asked = {"epsilon": 1.0, "model": model, "rng": sdp.SeededWords(1), **promise}
+    answer = sdp.ask(people, task, on_invalid="drop", **ASKED[task], **asked)
+    answer.plot(tmp_path / "a.png")
+    assert 1 <= len(seen) <= 2, seen
+    text = " ".join(seen)
+    assert str(answer.guarantee).partition("; by ")[0] in text
+    assert "protected is one row" in text
+    (figure,) = drawn
+    wanted = "people" if answer.picture.people is not None else ASKED[task]["column"]
+    assert figure.axes[0].get_xlabel() == wanted

@@ -382,6 +382,8 @@ class Answer:
             finding=state_finding(shown) if told else "",
             warnings=self.warnings,
             notes=[promise.removesuffix("."), *apart, *self.notes, *self.remarks],
+            brief=[f"{promise.partition('; by ')[0]}.", UNITS[self.unit]],
+            axis="people" if shown.people is not None else self.column or "",
             model=self.guarantee.model.value,
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,8 +43,10 @@ from shuffledp.show.style import (
     check_format,
     colour_of,
     foot,
+    measure_labels,
     new_figure,
     save,
+    steady,
     use_fonts,
     write_dates_below,
 )
@@ -72,7 +73,7 @@ _CLEAR = (
 _BAND = 0.25  # how much of its colour a band has
 _QUARTER = {0.25: "a quarter", 0.5: "half", 0.75: "three quarters"}
 _PALE = 0.45  # how much of its colour a negative bar has
-_NO_FONT = "No installed font has all letters of these labels: {} shows them."
+_NO_FONT = "No installed font has all letters: {} shows them."
 
 
 def plot_estimate(
@@ -83,12 +84,15 @@ def plot_estimate(
     finding: str = "",
     warnings: Sequence[str] = (),
     notes: Sequence[str] = (),
+    brief: Sequence[str] = (),
+    axis: str = "",
     model: str = "shuffle",
 ) -> Path:
     """Draw an estimate with its intervals (95 %, or those of the picture); of many bins, the largest 40.
 
     What was found is the headline, and the title stands below it; without a finding the title is the headline.
-    Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom. Bars have the
+    Warnings follow in colour, notes (what was promised, by which proof) in small print at the bottom; where there are
+    `brief` ones a picture has those, and all notes in its metadata (.png, .pdf). `axis` is written below it. Bars have the
     colour of the `model`, paler where they are negative. The suffix of `path` chooses the format. A page (.html) holds
     the picture, the table and the notes in one file without scripts; the other formats need Matplotlib. Letters that
     the usual font lacks are drawn in an installed font that has them. Without one a remark says so, and a page beside
@@ -105,11 +109,11 @@ def plot_estimate(
     picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
     table = list(picture.rows)
     kept = keep_largest(table, _MOST_BARS)
-    said = [*notes, _explain(picture)]
+    said = [_explain(picture)]
     if len(kept) < len(table) and picture.curve is None:
         kept = kept if picture.groups else sorted(kept, key=lambda row: -row.value)
         said.append(f"The {len(kept)} largest of {len(table):,}.")
-    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=tuple(said), colour=MODEL_COLOURS[model])  # fmt: skip
+    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=(*notes, *said), brief=(*(brief or notes), *said), axis=axis, colour=MODEL_COLOURS[model])  # fmt: skip
     if path.suffix == ".html":
         return _write_page(picture, kept, path, words)
     return _draw_picture(picture, kept, path, words)
@@ -128,8 +132,8 @@ def _explain(picture: Picture) -> str:
     sure = f"{100 * picture.level:.15g}%"
     if picture.curve is not None:
         return (
-            f"Dots: the estimates; band: where the whole curve is with {sure} confidence, between the dots as well, "
-            "because it can only rise; lines: what it leaves open for the quartiles."
+            f"Dots: the estimates; band: where the whole curve is with {sure} confidence; lines: what it leaves open for "
+            "the quartiles."
         )
     if picture.limits is not None:
         return f"Dots: the estimates; lines: {sure} intervals; the axis is the public range."
@@ -144,6 +148,9 @@ class _Words:
     title: str
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    brief: tuple[str, ...]
+    """What a picture has of them."""
+    axis: str
     colour: str
 
 
@@ -225,12 +232,12 @@ def check_picture(path: Path, *, page: bool = False) -> None:
 
 
 def _draw_picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
-    said = words.headline, words.title, *words.notes, *(row.label for row in kept)
+    said = words.headline, words.title, words.axis, *words.brief, *(row.label for row in kept)
     with use_fonts(*said) as complete:
         if not complete and path.suffix != ".svg":  # a browser finds letters of its own
             page = _write_page(picture, kept, name_page(path), words)
-            words = replace(words, notes=(*words.notes, _NO_FONT.format(page.name)))
-        return save(_draw(picture, kept, words), path)
+            words = replace(words, brief=(*words.brief, _NO_FONT.format(page.name)))
+        return save(_draw(picture, kept, words), path, "\n".join(words.notes))
 
 
 def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
@@ -246,8 +253,10 @@ def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, A
     """Headline, title, warnings and small print around axes of that height; inches, as all that follows."""
     heads = _wrap(words.headline, 64)
     lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
-    small = [line for note in words.notes for line in _wrap(note.replace("`", ""), 150)]
-    top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + 0.135 * len(small)
+    said = " ".join(f"{note.rstrip('.')}." for note in words.brief)
+    small = _wrap(said.replace("`", ""), 150)
+    below = 0.2 * bool(words.axis)
+    top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + below + 0.135 * len(small)
     width, height = 8.0, top + bottom + tall
     figure = new_figure(width, height)
     axes = figure.subplots()
@@ -258,10 +267,11 @@ def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, A
     figure.text(0.2 / width, below, "\n".join(heads), fontsize=14, fontweight="bold", color=INK, va="top", linespacing=1.3)  # fmt: skip
     below -= (0.08 + 0.28 * len(heads)) / height
     for line in lines:
-        loud = line not in words.title
+        loud = line.lstrip("\u200e") not in words.title
         figure.text(0.2 / width, below, line, fontsize=10, color=VERMILION if loud else INK, va="top", fontweight="bold" if loud else "normal")  # fmt: skip
         below -= 0.2 / height
     foot(figure, small)
+    axes.set_xlabel(steady(_shorten(words.axis, 60)), fontsize=9, color=INK)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.12g}")
     axes.tick_params(length=0, labelsize=9)
     axes.set_axisbelow(True)
@@ -310,7 +320,7 @@ def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     """Numbers with their intervals on the range that is publicly known."""
     limits = picture.limits or (0.0, 1.0)
     labels = [_shorten(row.label) for row in kept]
-    margin = 0.35 + 0.085 * max(map(_measure_width, labels))
+    margin = measure_labels(labels)
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
     (low, high), places = limits, count_decimals(kept)
     room = high - low
@@ -335,7 +345,7 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         labels += [_shorten(groups[place])] if place in groups else []
         slots.append(len(labels))
         labels.append(_shorten(row.label.lstrip() if groups else row.label))
-    margin = 0.35 + 0.09 * max(map(_measure_width, labels), default=0)
+    margin = measure_labels(labels)
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
     written = format_rows(kept, people=picture.people)
     for place, row, (_, number, *_) in zip(slots, kept, written, strict=True):
@@ -358,16 +368,7 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
 
 def _wrap(text: str, width: int) -> list[str]:
     """Lines that Matplotlib does not read as mathematics."""
-    return textwrap.wrap(text.replace("$", r"\$"), width)
-
-
-def _measure_width(label: str) -> int:
-    """Letters of East Asia are twice as wide.
-
-    >>> _measure_width("abc"), _measure_width("東京")
-    (3, 4)
-    """
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)
+    return [steady(line) for line in textwrap.wrap(text.replace("$", r"\$"), width)]
 
 
 def _shorten(text: str, width: int = 28) -> str:

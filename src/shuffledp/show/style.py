@@ -7,7 +7,9 @@ brightness, so that a grey print still works.
 
 from __future__ import annotations
 
+import logging
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +32,8 @@ MORE_COLOURS = (*COLOURS, "#E69F00", "#56B4E9", "#7A7A7A", "#222222")
 INK = "#222222"
 PALE = "#C8C8C8"
 FAINT = "#E2E2E2"
+_INDIC = ("\u0900", "\u0dff")
+_SHAPING = (3, 11)  # the version of Matplotlib that joins letters and knows their direction
 FORMATS = (".pdf", ".png", ".svg")
 """What a picture may end in."""
 
@@ -68,17 +72,52 @@ def check_format(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
         raise UnsupportedError(f"{path}: a picture ends in one of {', '.join(formats)}")
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write the picture; the suffix of `path` chooses the format: .png, .svg or .pdf."""
+def save(figure: Figure, path: Path, notes: str = "") -> Path:
+    """Write the picture; the suffix of `path` chooses the format: .png, .svg or .pdf.
+
+    A .png and a .pdf have the notes in their metadata.
+    """
     check_format(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        # Where no installed font has a letter there is a box, and a remark in the picture.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    with _ignore_boxes():
         if path.suffix == ".svg":
             return save_svg(figure, path)
-        figure.savefig(path, dpi=160)
+        place = {".png": "Description", ".pdf": "Subject"}[path.suffix]
+        figure.savefig(path, dpi=160, metadata={place: notes} if notes else None)
     return path
+
+
+@contextmanager
+def _ignore_boxes() -> Iterator[None]:
+    """Where no installed font has a letter there is a box, and a remark in the picture: no warnings beside it."""
+    log = logging.getLogger("matplotlib.font_manager")
+    before = log.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        log.setLevel(logging.ERROR)  # a font of another script may have no bold letters
+        try:
+            yield
+        finally:
+            log.setLevel(before)
+
+
+def needs_shaping(text: str) -> bool:
+    """Return whether letters are joined or run from the right, which Matplotlib draws from version 3.11 on.
+
+    >>> needs_shaping("حافلة"), needs_shaping("साइकिल"), needs_shaping("größe"), needs_shaping("東京")
+    (True, True, False, False)
+    """
+    joined = any(_INDIC[0] <= letter <= _INDIC[1] for letter in text)
+    return joined or any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+
+
+def steady(text: str) -> str:
+    """Return an English sentence that runs from the left, whatever language its first word is in.
+
+    >>> steady("a bus") == "a bus", steady("حافلة is the largest")[0] == "\\u200e"
+    (True, True)
+    """
+    return f"\u200e{text}" if needs_shaping(text) else text
 
 
 def choose_fonts(text: str) -> tuple[list[str], bool]:
@@ -106,10 +145,12 @@ def choose_fonts(text: str) -> tuple[list[str], bool]:
 
 @contextmanager
 def use_fonts(*texts: str) -> Iterator[bool]:
-    """Draw with fonts that have the letters of these texts; tells whether they have them all."""
-    from matplotlib import rc_context
+    """Draw with fonts that have the letters of these texts; tells whether all of them are drawn as they should be."""
+    from matplotlib import __version_info__, rc_context
 
-    fonts, complete = choose_fonts("".join(texts))
+    text = "".join(texts)
+    fonts, complete = choose_fonts(text)
+    complete = complete and (__version_info__ >= _SHAPING or not needs_shaping(text))
     # Where a letter has no font, an .svg keeps it as text: whoever shows it may have one.
     with rc_context({"font.family": fonts, **({} if complete else {"svg.fonttype": "none"})}):
         yield complete
@@ -124,6 +165,21 @@ def _find_missing(text: str, path: str) -> set[str]:
     except (OSError, RuntimeError):  # a font that cannot be read has no letters
         known = {}
     return {letter for letter in text if letter.isprintable() and ord(letter) not in known}
+
+
+def measure_labels(labels: Sequence[str]) -> float:
+    """Return how many inches the labels of an axis need: letters of East Asia and boxes are wider than others.
+
+    >>> measure_labels(["abc"]) < measure_labels(["abcd"]) < measure_labels(["wwww"])
+    True
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = new_figure(1, 1)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    with _ignore_boxes():
+        widths = [figure.text(0, 0, label, fontsize=9.5, fontweight="bold").get_window_extent(renderer).width for label in labels]  # fmt: skip
+    return 0.35 + float(max(widths, default=0.0)) / figure.dpi
 
 
 def foot(figure: Figure, lines: Sequence[str]) -> None:
