@@ -3,7 +3,8 @@
     python benchmarks/page.py
 
 Needs Debian's chromium and `pip install playwright`. Prints bytes on the wire, the time until the form can be used
-after a cold start, and the time that one report takes (randomize, encrypt twice, keep durably).
+after a cold start, as the page itself sees it and as the processor works for it, and the time that one report takes
+(randomize, encrypt twice, keep durably). On a busy machine the processor's time is the one to look at.
 """
 
 import re
@@ -52,21 +53,37 @@ def main() -> None:
         server.wait()
 
 
+SEEN = """new MutationObserver((_, watch) => {
+  if (document.querySelector("form button[type=submit]")) { window.usable = performance.now(); watch.disconnect(); }
+}).observe(document, { childList: true, subtree: true })"""
+"""When the form is there, noted in the page."""
+
+
 def measure(url: str, link: str) -> None:
-    usable, report = [], []
+    usable, worked, report = [], [], []
     with sync_playwright() as driver:
         for _ in range(ROUNDS):
             browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
             page = browser.new_page()
             slow = page.context.new_cdp_session(page)
             slow.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+            slow.send("Performance.enable", {"timeDomain": "threadTicks"})
+            page.add_init_script(SEEN)
             page.goto(url)
-            page.wait_for_selector("form button[type=submit]")
-            usable.append(page.evaluate("performance.now()"))
+            page.wait_for_function("window.usable")
+            usable.append(page.evaluate("window.usable"))
+            known = {
+                each["name"]: each["value"]
+                for each in slow.send("Performance.getMetrics")["metrics"]
+            }
+            worked.append(1000 * known["TaskDuration"])
             report.append(page.evaluate(REPORT, link))
             browser.close()
     typer.echo(
         f"usable after a cold start, {SLOWER}x slower: {min(usable):.0f} to {max(usable):.0f} ms"
+    )
+    typer.echo(
+        f"of which the processor worked, slowed down: {min(worked):.0f} to {max(worked):.0f} ms"
     )
     typer.echo(f"one report, per slot, {SLOWER}x slower: {min(report):.0f} to {max(report):.0f} ms")
 

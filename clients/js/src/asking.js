@@ -3,10 +3,12 @@
 import { WireError } from "./errors.js";
 import { Fields } from "./strict.js";
 
-const LONGEST = 4000, STEPS = 11;
+const LONGEST = 4000, STEPS = 11, LONGEST_LOGO = 10706;
+/** A PNG or JPEG: pictures without scripts. Browsers read what is in them; nothing else does. */
+const LOGO = /^data:image\/(png;base64,iVBORw0KGgo|jpeg;base64,\/9j\/)[A-Za-z0-9+/]+={0,2}$/;
 
 /**
- * @typedef {{ title: string, language: string, direction: string, welcome: string | null, consent: string | null, contact: string | null }} Texts
+ * @typedef {{ title: string, language: string, direction: string, welcome: string | null, consent: string | null, contact: string | null, logo: string | null }} Texts
  * @typedef {object} Asking
  * @property {string} kind yes_no, choice, scale, several, number or text
  * @property {string | null} description
@@ -83,11 +85,13 @@ export function readTexts(found) {
   const texts = {
     title: found.text("title"), language: found.text("language", 20), direction: found.text("direction", 3),
     welcome: found.optionalText("welcome", LONGEST), consent: found.optionalText("consent", LONGEST), contact: found.optionalText("contact"),
+    logo: found.has("logo") ? found.text("logo", LONGEST_LOGO) : null,
   };
   found.done();
   if (!/^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$/.test(texts.language)) {
     throw bad(`the language '${texts.language}' must be a tag such as en, pt-BR or sr-Latn`);
   }
   if (!["ltr", "rtl"].includes(texts.direction)) throw bad(`the direction '${texts.direction}' must be ltr or rtl`);
+  if (texts.logo !== null && !LOGO.test(texts.logo)) throw bad("its logo is none: it must be a PNG or JPEG");
   return texts;
 }

@@ -73,7 +73,7 @@ export class Collection {
     this.windows = readWindows(new Fields("windows", top.take("windows")));
     const shuffler = takeShuffler(top, this.version);
     this.texts = this.version === 1
-      ? { title: top.text("title"), language: "en", direction: "ltr", welcome: null, consent: null, contact: null }
+      ? { title: top.text("title"), language: "en", direction: "ltr", welcome: null, consent: null, contact: null, logo: null }
       : readTexts(new Fields("texts", top.take("texts")));
     this.questions = readQuestions(top.items("questions", 64), this.version);
     this.promise = readPromise(new Fields("promise", top.take("promise")), this.windows.count, this.version);

@@ -155,6 +155,11 @@ export class Fields {
   }
 
   /** @param {string} name */
+  has(name) {
+    return this.left.has(name);
+  }
+
+  /** @param {string} name */
   take(name) {
     if (!this.left.has(name)) throw bad(`${this.where} lacks '${name}'`);
     const value = this.left.get(name);

@@ -27,6 +27,7 @@ from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.live.servers import describe_dummies, serve_questions
 from shuffledp.live.wire.document import LARGEST_FLOOR, Collection, Windows, write_document
 from shuffledp.live.wire.hpke import public_bytes
+from shuffledp.live.wire.logo import pack_logo, unpack_logo
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.texts import Asking, Texts, read_asking, suggest_kind
@@ -125,6 +126,8 @@ class Settings:
     consent: str | None = None
     """What people must agree to before they send."""
     contact: str | None = None
+    logo: str | None = None
+    """A small PNG or JPEG: of a survey file its path from there, otherwise as `pack_logo` writes it."""
 
     @property
     def texts(self) -> Texts:
@@ -136,6 +139,7 @@ class Settings:
             welcome=self.welcome,
             consent=self.consent,
             contact=self.contact,
+            logo=self.logo,
         )
 
     @property
@@ -199,7 +203,7 @@ def read_survey(path: str | Path) -> SurveyFile:
 
     `[collection]` says how it is run on people's devices; a question may have a `text` for them.
     """
-    return _take_survey(Survey.load(path))
+    return _take_survey(Survey.load(path), Path(path).parent)
 
 
 def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
@@ -207,7 +211,7 @@ def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
     return _take_survey(Survey.read(content, str(path)))
 
 
-def _take_survey(survey: Survey) -> SurveyFile:
+def _take_survey(survey: Survey, folder: Path | None = None) -> SurveyFile:
     if survey.model is not Model.SHUFFLE:
         raise survey.source.fail(
             'a live collection has a shuffler: leave out model, or write model = "shuffle"', "model"
@@ -215,6 +219,12 @@ def _take_survey(survey: Survey) -> SurveyFile:
     # What a survey says for files too stands above; [collection] may say it again for people's devices.
     said = {"title": survey.title, "honest": survey.honest, **survey.collection}
     settings = read_table(Settings, said, survey.source, "collection", what="[collection]")
+    try:
+        settings = replace(settings, logo=_read_logo(settings.logo, folder))
+    except (OSError, ValueError, ParameterError) as error:
+        raise survey.source.fail(
+            f"the logo cannot be taken: {error}", "collection", "logo"
+        ) from None
     for question in survey.questions:
         _check_live(survey, question)
     declared = {
@@ -227,6 +237,15 @@ def _take_survey(survey: Survey) -> SurveyFile:
         asked=tuple(_take_question(survey, each, declared) for each in survey.questions),
         settings=settings,
     )
+
+
+def _read_logo(said: str | None, folder: Path | None) -> str | None:
+    """The logo that a survey names; without a folder, a page has sent it."""
+    if said is None:
+        return None
+    if folder is None or said.startswith("data:"):
+        return pack_logo(unpack_logo(said))
+    return pack_logo((folder / said).read_bytes())
 
 
 def _check_live(survey: Survey, question: SurveyQuestion) -> None:

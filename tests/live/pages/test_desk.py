@@ -18,6 +18,7 @@ import pytest
 
 import live_support as live
 from live.pages.test_pages import Visit
+from live.wire.test_logo import make_png
 from shuffledp.core.errors import DataError
 from shuffledp.live import pages
 from shuffledp.live.serve import Desk, Home, operator, write_privacy
@@ -374,18 +375,29 @@ def test_the_desk_says_what_is_wrong_beside_the_field(browser, demonstration):
         desk.check()
 
 
+PICTURE = {"name": "logo.png", "mimeType": "image/png"}
+
+
 def test_a_draft_is_previewed_saved_edited_and_shared(browser, demonstration):
     with Visit(browser, viewport={"width": 1200, "height": 900}) as desk:
         page = desk.page
         page.goto(demonstration["desk"])
         page.wait_for_selector("#see:enabled")
         page.fill("[name=title]", "How people travel")
+        page.click("text=Language, welcome, consent, contact, logo")
+        page.set_input_files("#logo-file", {**PICTURE, "buffer": b"<svg/>"})
+        page.wait_for_selector("text=This cannot be a logo")
+        page.set_input_files("#logo-file", {**PICTURE, "buffer": make_png(1000, 500)})
+        page.wait_for_selector("img.logo:visible")
+        page.wait_for_selector("text=This cannot be a logo", state="detached")
         page.wait_for_selector("#see:enabled")
         with desk.context.expect_page() as opened:
             page.click("#see")
         look = opened.value
         look.wait_for_selector("#preview-only")
         assert look.inner_text("h1") == "How people travel"
+        size = "(img) => [img.naturalWidth, img.naturalHeight, img.alt]"
+        assert look.eval_on_selector("#logo", size) == [160, 80, ""]
         look.check("input[value=bus]")
         look.click("button[type=submit]")
         assert "nothing can be sent" in look.inner_text("#state")
@@ -396,6 +408,10 @@ def test_a_draft_is_previewed_saved_edited_and_shared(browser, demonstration):
         page.locator("#drafts article", has_text="How people travel").get_by_text("Edit").click()
         page.wait_for_selector("text=Editing: How people travel")
         assert page.input_value("[name=title]") == "How people travel"
+        assert page.input_value("[name=logo]").startswith("data:image/png;base64,")
+        page.click("text=Language, welcome, consent, contact, logo")
+        page.click("#no-logo")
+        assert page.input_value("[name=logo]") == ""
         page.locator("#drafts article", has_text="How people").get_by_text("Delete").click()
         page.wait_for_selector("#drafts >> text=How people travel", state="detached")
         article = page.locator("article", has_text="Invite people").last

@@ -5,9 +5,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from live.pages.conftest import mirror_catalogue
 from live.pages.test_pages import AXE, Visit, find_barriers
 from live.pages.test_walk import ask_in_every_way, publish
 from live_support import make_collection
+from shuffledp.live.pages import languages
+from shuffledp.live.serve.privacy import write_privacy
+from shuffledp.live.wire.texts import Texts
 from support import need
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]
@@ -68,6 +72,27 @@ def test_no_page_has_barriers(browser, demonstration, language, scheme):
             if barriers:
                 found[address] = barriers
         assert found == {}
+        visit.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_privacy_notice_has_no_barriers(browser, tmp_path, monkeypatch, language, scheme):
+    """In the language of its survey, whichever the browser's is."""
+    need(AXE.exists(), "axe-core")
+    folder = tmp_path / "shuffledp" / "languages"
+    folder.mkdir(parents=True)
+    (folder / "ar.json").write_text(mirror_catalogue())
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    found = languages._read_catalogues.__wrapped__()
+    monkeypatch.setattr(languages, "_read_catalogues", lambda: found)
+    texts = Texts(title="Wege", language=language, direction=LANGUAGES[language])
+    with Visit(browser, bypass_csp=True, color_scheme=scheme) as visit:
+        visit.page.set_content(write_privacy(make_collection(texts=texts)))
+        html = visit.page.locator("html")
+        shown = html.get_attribute("lang"), html.get_attribute("dir") or "ltr"
+        assert shown == (language, LANGUAGES[language])
+        assert find_barriers(visit.page) == []
         visit.check()
 
 

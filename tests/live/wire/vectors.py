@@ -368,6 +368,7 @@ def _scale(content, labels=("1", "2", "3", "4")):
     content["questions"][0]["labels"] = list(labels)
 
 
+LOGO = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 NOISE = {"kind": "bins", "bins": 4, "rate": "0.5", "most": 36}
 FINE = {
     "as it is": [],
@@ -384,6 +385,7 @@ FINE = {
     "a welcome": [set_at("texts.welcome", "w" * 4000)],
     "a consent": [set_at("texts.consent", "I agree.")],
     "a contact": [set_at("texts.contact", "office@survey.example")],
+    "a logo": [set_at("texts.logo", LOGO)],
     "a description": [set_at("questions.2.asked.description", "On an ordinary day.")],
     "a unit": [set_at("questions.2.asked.unit", "minutes")],
     "a scale": [_scale],
@@ -433,6 +435,11 @@ WRONG = {
     "too long a welcome": [set_at("texts.welcome", "w" * 4001)],
     "a language in words": [set_at("texts.language", "English")],
     "a language with a line of its own": [set_at("texts.language", "en_US")],
+    "a logo that may have scripts": [set_at("texts.logo", "data:image/svg+xml;base64,PHN2Zy8+")],
+    "a logo that says to be another": [set_at("texts.logo", LOGO.replace("png", "jpeg", 1))],
+    "a logo of somebody else": [set_at("texts.logo", "https://a.example/logo.png")],
+    "a logo that is null": [set_at("texts.logo", None)],
+    "too large a logo": [set_at("texts.logo", LOGO[:33] + "A" * 10_680)],
     "a direction in words": [set_at("texts.direction", "up")],
     "one more text": [set_at("texts.imprint", "?")],
     "no way to ask": [set_at("questions.0.asked", ...)],

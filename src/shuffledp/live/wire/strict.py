@@ -178,6 +178,10 @@ class Fields:
         self._where = where
         self._left = dict(content)
 
+    def has(self, name: str) -> bool:
+        """Whether it is there, and not taken yet."""
+        return name in self._left
+
     def take(self, name: str) -> Any:
         """The value, whatever it is; it must be there."""
         if name not in self._left:

@@ -11,11 +11,13 @@ from typing import Any
 
 from shuffledp import tasks
 from shuffledp.core.errors import WireError
+from shuffledp.live.wire.logo import MOST_BYTES, check_logo
 from shuffledp.live.wire.strict import Fields
 
 __all__ = ["Asking", "Kind", "Part", "Texts", "read_asking", "read_texts", "suggest_kind"]
 
 _LONGEST = 4_000  # characters of a text that is more than a line
+_LONGEST_LOGO = 40 + 4 * MOST_BYTES // 3
 _STEPS = 11  # of a scale, at most
 _LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
 _DIRECTIONS = ("ltr", "rtl")
@@ -171,6 +173,8 @@ class Texts:
     consent: str | None = None
     """What people agree to before they answer."""
     contact: str | None = None
+    logo: str | None = None
+    """A small picture, as `pack_logo` writes it."""
 
     def to_dict(self) -> dict[str, Any]:
         """As they stand in the document."""
@@ -181,6 +185,7 @@ class Texts:
             "welcome": self.welcome,
             "consent": self.consent,
             "contact": self.contact,
+            **({} if self.logo is None else {"logo": self.logo}),
         }
 
 
@@ -193,8 +198,11 @@ def read_texts(found: Fields) -> Texts:
         welcome=found.optional_text("welcome", _LONGEST),
         consent=found.optional_text("consent", _LONGEST),
         contact=found.optional_text("contact", 500),
+        logo=found.text("logo", _LONGEST_LOGO) if found.has("logo") else None,
     )
     found.finish()
+    if texts.logo is not None:
+        check_logo(texts.logo)
     if not _LANGUAGE.fullmatch(texts.language):
         raise _bad(f"the language {texts.language!r} must be a tag such as en, pt-BR or sr-Latn")
     if texts.direction not in _DIRECTIONS:

@@ -53,7 +53,7 @@ async function start() {
   if (!known) main.append(make("button", { type: "button", onclick: () => location.reload() }, say("answer.retry")));
 }
 
-/** What stands around the questions. @param {Collection} collection @returns {{ language: string, direction: string, welcome?: string | null, consent?: string | null, contact?: string | null }} */
+/** What stands around the questions. @param {Collection} collection @returns {{ language: string, direction: string, welcome?: string | null, consent?: string | null, contact?: string | null, logo?: string | null }} */
 const readTexts = (collection) => /** @type {any} */ (collection).texts ?? { language: "en", direction: "ltr" };
 
 /** The language of what the survey says: the page may have no catalogue for it. @param {Collection} collection */
@@ -63,8 +63,8 @@ const speakSurvey = (collection) => ({ lang: readTexts(collection).language, dir
 async function show(device, collection) {
   document.title = collection.title;
   const window = collection.windowAt(Date.now() / 1000);
-  const { welcome, contact } = readTexts(collection), own = speakSurvey(collection);
-  main.replaceChildren(make("h1", own, collection.title));
+  const { welcome, contact, logo } = readTexts(collection), own = speakSurvey(collection);
+  main.replaceChildren(...(logo ? [make("img", { id: "logo", src: logo, alt: "" })] : []), make("h1", own, collection.title));
   if (previewed) main.append(make("p", { class: "bad", id: "preview-only" }, say("answer.preview")));
   else if (collection.development) main.append(make("p", { class: "bad" }, say("answer.development")));
   const status = make("p", { role: "status", "aria-live": "polite", id: "state" });

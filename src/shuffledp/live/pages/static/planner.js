@@ -89,7 +89,48 @@ function readForm(form) {
   return { ...Object.fromEntries(NAMES.map((name) => [name, value(name)])), questions: asked };
 }
 
-const NAMES = ["language", "welcome", "consent", "contact", "title", "people", "epsilon", "local_epsilon", "noise", "delta", "hours", "error"];
+const NAMES = ["language", "welcome", "consent", "contact", "logo", "title", "people", "epsilon", "local_epsilon", "noise", "delta", "hours", "error"];
+
+/** A picture that is made small here, so that nothing but the picture is sent. @param {string} given */
+function makeLogo(given) {
+  const kept = make("input", { type: "hidden", name: "logo", value: given }), shown = make("img", { class: "logo", alt: "" });
+  const file = make("input", { type: "file", id: "logo-file", accept: "image/png,image/jpeg" });
+  const box = field(say("desk.fields.logo"), file), none = make("button", { type: "button", class: "quiet", id: "no-logo", onclick: () => take("") }, say("desk.noLogo"));
+  const take = (/** @type {string} */ logo) => {
+    /** @type {HTMLInputElement} */ (kept).value = logo;
+    if (logo) shown.setAttribute("src", logo);
+    shown.hidden = none.hidden = !logo;
+    if (!logo) /** @type {HTMLInputElement} */ (file).value = "";
+    kept.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  file.addEventListener("input", (event) => event.stopPropagation());
+  file.addEventListener("change", async () => {
+    const chosen = /** @type {HTMLInputElement} */ (file).files?.[0], error = /** @type {HTMLElement} */ (box.querySelector(".error"));
+    if (!chosen) return;
+    const logo = await shrink(chosen).catch(() => null);
+    error.textContent = logo ? "" : say("desk.wrong.logo");
+    take(logo ?? "");
+  });
+  shown.hidden = none.hidden = !given;
+  if (given) shown.setAttribute("src", given);
+  box.append(kept, shown, none);
+  return box;
+}
+
+/** At most 240 by 80 pixels and as many bytes as a document takes; null if that cannot be. @param {Blob} file */
+async function shrink(file) {
+  const picture = await createImageBitmap(file), scale = Math.min(1, 240 / picture.width, 80 / picture.height);
+  for (const [kind, size] of /** @type {[string, number][]} */ ([["png", 1], ["png", 0.6], ["jpeg", 1], ["jpeg", 0.6]])) {
+    const canvas = document.createElement("canvas"), pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    canvas.width = Math.max(1, Math.round(picture.width * scale * size));
+    canvas.height = Math.max(1, Math.round(picture.height * scale * size));
+    if (kind === "jpeg") pen.fillStyle = "#fff", pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+    const logo = canvas.toDataURL(`image/${kind}`, 0.8);
+    if (logo.length <= 10_600) return logo;
+  }
+  return null;
+}
 
 /** @param {HTMLElement} form @param {HTMLElement} at @param {string} sentence */
 function complain(form, at, sentence) {
@@ -171,7 +212,7 @@ function describeSurvey(filled) {
   const seconds = Math.max(1, Math.round(3600 * Number(number(filled.hours))));
   return {
     epsilon: number(filled.epsilon), delta: number(filled.delta), questions: asked, ...(filled.error ? { error: String(Number(number(filled.error)) / 100) } : {}),
-    collection: { title: filled.title, language: filled.language || current(), ...Object.fromEntries(["welcome", "consent", "contact"].flatMap((kind) => (filled[kind] ? [[kind, filled[kind]]] : []))), people: Number(number(filled.people)), ...describeNoise(filled.noise, number(filled.local_epsilon)), seconds, grace: Math.min(600, seconds) },
+    collection: { title: filled.title, language: filled.language || current(), ...Object.fromEntries(["welcome", "consent", "contact", "logo"].flatMap((kind) => (filled[kind] ? [[kind, filled[kind]]] : []))), people: Number(number(filled.people)), ...describeNoise(filled.noise, number(filled.local_epsilon)), seconds, grace: Math.min(600, seconds) },
   };
 }
 
@@ -266,7 +307,7 @@ export function makePlanner(alone, refresh) {
         field(say("desk.fields.noise"), make("select", { name: "noise" }, ...Object.entries(look("desk.noises")).map(([value, label]) => make("option", { value, selected: value === given.noise }, label)))),
         input("hours", given.hours, 6), input("error", given.error, 6), input("delta", given.delta, 10)),
       make("details", {}, make("summary", {}, say("desk.texts")), field(say("desk.fields.language"), make("input", { type: "text", name: "language", value: given.language ?? current(), size: 6 })),
-        ...["welcome", "consent", "contact"].map((name) => input(name, given[name] ?? "", 40))),
+        ...["welcome", "consent", "contact"].map((name) => input(name, given[name] ?? "", 40)), makeLogo(given.logo ?? "")),
       ...(alone ? [] : [make("p", { class: "controls" }, make("button", { type: "button", class: "quiet", id: "see", onclick: () => open(`/preview/${draft}`, "_blank", "noopener") }, say("desk.seePage")), " ",
         make("button", { type: "button", class: "quiet", id: "save", onclick: save }, say("desk.save")), " ", make("button", { type: "submit", id: "make" }, say("desk.make"))), status]));
     offerCrossing(form);

@@ -1,0 +1,135 @@
+"""The logo of a survey: small pictures that are nothing but pictures."""
+
+import base64
+import io
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import live_support as live
+import shuffledp as sdp
+from shuffledp.live.design import parse_survey, read_survey
+from shuffledp.live.wire import Collection
+from shuffledp.live.wire.logo import MOST_BYTES, check_logo, pack_logo, unpack_logo
+from shuffledp.live.wire.texts import Texts
+
+SURVEY = (
+    'epsilon = 1.0\ndelta = 1e-6\n[questions.home]\ntask = "count"\n[collection]\npeople = 100\n'
+)
+
+
+def chunk(kind, data):
+    return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+
+
+def make_png(width=2, height=2, *, more=b"", noise=0):
+    """Grey pixels; `noise` of them cannot be compressed."""
+    head = width.to_bytes(4) + height.to_bytes(4) + bytes((8, 0, 0, 0, 0))
+    pixels = np.random.default_rng(1).bytes(noise)
+    rows = zlib.compress(b"".join(b"\0" + bytes(width) for _ in range(height)) + pixels)
+    parts = chunk(b"IHDR", head), more, chunk(b"IDAT", rows), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def make_jpeg(**options):
+    from PIL import Image
+
+    exif, place = Image.Exif(), io.BytesIO()
+    exif[0x010E] = "a secret place"
+    picture = Image.fromarray(np.arange(768, dtype=np.uint8).reshape(16, 16, 3))
+    picture.save(place, "JPEG", exif=exif, comment=b"a secret author", **options)
+    return place.getvalue()
+
+
+def test_a_png_keeps_what_draws():
+    told = make_png(more=chunk(b"tEXt", b"Author\0somebody") + chunk(b"eXIf", b"somewhere"))
+    assert unpack_logo(pack_logo(told + b"trailing")) == make_png()
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_rows": 1}])
+def test_a_jpeg_keeps_what_draws(options):
+    from PIL import Image
+
+    raw = make_jpeg(**options)
+    kept = unpack_logo(pack_logo(raw + b"trailing"))
+    assert b"secret" in raw
+    assert b"secret" not in kept
+    before, after = (np.asarray(Image.open(io.BytesIO(each))) for each in (raw, kept))
+    assert np.array_equal(before, after)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "must be a PNG or JPEG"),
+        (b"<svg onload='alert(1)'/>", "must be a PNG or JPEG"),
+        (b"GIF89a", "must be a PNG or JPEG"),
+        (make_png(width=1001), "at most 1,000 x 1,000 pixels"),
+        (make_png(height=0), "at most 1,000 x 1,000 pixels"),
+        (make_png(noise=MOST_BYTES), "at most 8,000 bytes"),
+        (make_png()[:-1], "must be a whole PNG"),
+        (make_png().replace(b"IHDR", b"IHDQ"), "must be a whole PNG"),
+        (make_png().replace(b"IDAT", b"IDAS"), "must be a whole PNG"),
+        (b"\xff\xd8", "must be a whole JPEG"),
+        (b"\xff\xd8\xff\xd9", "must be a whole JPEG"),
+        (b"\xff\xd8\xff\xc0\0\0", "must "),
+        (b"\xff\xd8\xff\xe0\0\0" * 9, "must be a whole JPEG"),
+        (make_jpeg()[:-2], "must be a whole JPEG"),
+        (make_jpeg()[:200], "must be a whole JPEG"),
+    ],
+)  # fmt: skip
+def test_what_is_no_small_picture_is_refused(raw, said):
+    with pytest.raises(sdp.ParameterError, match=f"^logo='{len(raw):,} bytes' .*{said}"):
+        pack_logo(raw)
+
+
+@pytest.mark.parametrize("cut", range(0, 400, 7))
+def test_a_cut_file_is_refused_in_words(cut):
+    for raw in (make_png(more=chunk(b"tEXt", b"x" * 400)), make_jpeg()):
+        with pytest.raises(sdp.ParameterError):
+            pack_logo(raw[: min(cut, len(raw) - 3)])
+
+
+def test_a_document_has_nothing_but_the_picture():
+    """What `pack_logo` would have left out, or written in another way, is refused."""
+    hidden = make_png(more=chunk(b"tEXt", b"Author\0somebody"))
+    for raw in (hidden, make_png() + b"more"):
+        with pytest.raises(sdp.WireError, match="more than a picture"):
+            check_logo(f"data:image/png;base64,{base64.b64encode(raw).decode()}")
+    with pytest.raises(sdp.WireError, match="its logo is none"):
+        check_logo("data:image/png;base64,!")
+
+
+def test_the_id_stands_for_the_logo_and_documents_without_one_are_as_before():
+    without = live.make_collection(texts=Texts(title="A"))
+    logo = pack_logo(make_png())
+    found = live.make_collection(texts=Texts(title="A", logo=logo))
+    assert Collection.read(found.raw).texts.logo == logo
+    assert found.id != without.id
+    assert b"logo" not in without.raw
+    assert 0 < len(found.raw) - len(without.raw) - len(logo) < 20
+
+
+def test_a_survey_file_names_a_picture_beside_it(tmp_path: Path):
+    path = tmp_path / "s.toml"
+    path.write_text(f'{SURVEY}logo = "logo.png"\n')
+    with pytest.raises(sdp.DataError, match=r"line 7: the logo cannot be taken: .*logo\.png"):
+        read_survey(path)
+    (tmp_path / "logo.png").write_bytes(make_png())
+    assert read_survey(path).settings.texts.logo == pack_logo(make_png())
+    (tmp_path / "logo.png").write_bytes(b"<svg/>")
+    with pytest.raises(sdp.DataError, match="must be a PNG or JPEG"):
+        read_survey(path)
+
+
+def test_a_page_sends_a_picture_and_names_no_file(tmp_path: Path):
+    (tmp_path / "logo.png").write_bytes(make_png())
+    asked = {"epsilon": 1.0, "delta": 1e-6, "questions": {"home": {"task": "count"}}}
+    logo = pack_logo(make_png())
+    sent = parse_survey({**asked, "collection": {"logo": logo}}, Path("survey"))
+    assert sent.settings.logo == logo
+    named = {"logo": str(tmp_path / "logo.png")}
+    with pytest.raises(sdp.DataError, match="the logo cannot be taken: must be a PNG or JPEG"):
+        parse_survey({**asked, "collection": named}, Path("survey"))
