@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.people import MissingPerson, Of, People, Reduce, looks_like_person
     from shuffledp.engine.reducing import Reduced, Reduction
     from shuffledp.engine.spark import Spark
+    from shuffledp.engine.spelling import Spelling
     from shuffledp.engine.tallies import (
         Collected,
         Form,
@@ -100,6 +101,7 @@ __all__ = [
     "Report",
     "Rounding",
     "Spark",
+    "Spelling",
     "Staged",
     "Tallied",
     "categories_of",
@@ -147,6 +149,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "people": "MissingPerson Of People Reduce looks_like_person",
             "reducing": "Reduced Reduction",
             "spark": "Spark",
+            "spelling": "Spelling",
             "tallies": "Collected Form Reading read_tallies read_tally write_tally",
         },
         modules=("stages",),

@@ -10,8 +10,6 @@ from typing import Any
 
 from shuffledp.core.errors import ParameterError
 
-__all__ = ["LIKE_DATE", "ORDERS", "OTHER_DATES", "Spelling", "name_marks"]
-
 _BETWEEN = "[. '\u00a0\u202f\u2019]"  # between the thousands of a number with a decimal comma
 _THOUSANDS = rf"^\s*[-+]?[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:,[0-9]+)?\s*$"
 _COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"

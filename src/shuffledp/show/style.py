@@ -176,7 +176,7 @@ def measure_labels(labels: Sequence[str]) -> float:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure = new_figure(1, 1)
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     with _ignore_boxes():
         widths = [figure.text(0, 0, label, fontsize=9.5, fontweight="bold").get_window_extent(renderer).width for label in labels]  # fmt: skip
     return 0.35 + float(max(widths, default=0.0)) / figure.dpi

@@ -9,8 +9,8 @@ from live.pages.conftest import mirror_catalogue
 from live.pages.test_pages import AXE, Visit, find_barriers
 from live.pages.test_walk import ask_in_every_way, publish
 from live_support import make_collection
-from shuffledp.live.pages import languages
-from shuffledp.live.serve.privacy import write_privacy
+from shuffledp.live import pages
+from shuffledp.live.serve import write_privacy
 from shuffledp.live.wire.texts import Texts
 from support import need
 
@@ -84,8 +84,8 @@ def test_the_privacy_notice_has_no_barriers(browser, tmp_path, monkeypatch, lang
     folder.mkdir(parents=True)
     (folder / "ar.json").write_text(mirror_catalogue())
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    found = languages._read_catalogues.__wrapped__()
-    monkeypatch.setattr(languages, "_read_catalogues", lambda: found)
+    found = pages._read_catalogues.__wrapped__()
+    monkeypatch.setattr(pages, "_read_catalogues", lambda: found)
     texts = Texts(title="Wege", language=language, direction=LANGUAGES[language])
     with Visit(browser, bypass_csp=True, color_scheme=scheme) as visit:
         visit.page.set_content(write_privacy(make_collection(texts=texts)))

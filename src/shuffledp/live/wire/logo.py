@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from shuffledp.core.errors import ParameterError, WireError
 
-__all__ = ["MOST_BYTES", "check_logo", "pack_logo", "unpack_logo"]
-
 MOST_BYTES = 8_000
 """Of the picture; the document has four bytes for three of them."""
 _LARGEST = 1_000  # pixels of a side: few bytes may be a picture that fills the memory
