@@ -32,13 +32,15 @@ from shuffledp.core.errors import DataError, PositionError, show_value
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, read_arrays
-from shuffledp.engine.formats import DataFile, Format, explain_unreadable
+from shuffledp.engine.direct import BEYOND_BITS, POINT_BITS, count_rows, is_clean, write_direct
+from shuffledp.engine.formats import explain_unreadable
 from shuffledp.engine.people import MissingPerson, Of, People, Reduce, spell_names
-from shuffledp.engine.queries import connect, name_column, read_table, stream_batches
+from shuffledp.engine.queries import connect, stream_batches
 from shuffledp.engine.values import (
     BEYOND,
     NAN,
     OUT_OF_RANGE,
+    as_arrow,
     as_numpy,
     find_missing,
     flatten,
@@ -62,8 +64,6 @@ __all__ = [
 ]
 
 _ROWS = 1 << 17  # in a batch
-_POINT = 52  # binary digits of a fixed-point number
-_BEYOND = 10  # binary digits of what may lie beyond the larger end
 _NOBODY = "\x00row "  # what begins the name of a row that names nobody; no text of a file begins so
 
 
@@ -222,7 +222,7 @@ class Reduction:
         """What a fixed-point number counts."""
         assert isinstance(self.domain, Integers | Reals | Cells | Bins)
         end = max(abs(float(self.domain.lower)), abs(float(self.domain.upper)))
-        return math.ldexp(1.0, math.frexp(end)[1] + _BEYOND - _POINT)
+        return math.ldexp(1.0, math.frexp(end)[1] + BEYOND_BITS - POINT_BITS)
 
     @property
     def width(self) -> int:
@@ -306,7 +306,7 @@ class Reduction:
                 values = np.minimum(values, np.uint64(BEYOND))
             ends = (lower, upper) if self._by_row else (-BEYOND, BEYOND)
             return np.clip(values.astype(np.int64, copy=False), *ends)
-        most = math.ldexp(self.unit, _POINT)
+        most = math.ldexp(self.unit, POINT_BITS)
         low, high = (lower, upper) if self._by_row else (-most, most)
         limited = np.clip(np.nan_to_num(values, nan=0.0, posinf=most, neginf=-most), low, high)
         return np.rint(limited / self.unit).astype(np.int64)
@@ -402,7 +402,7 @@ class Reduction:
             Reduce.MAX: "max(v) filter (where ok)",
             Reduce.ANY: "max(v) filter (where ok)",
             Reduce.ALL: "min(v) filter (where ok)",
-            Reduce.ROWS: f"sum({times.removeprefix(' * ') or '1'}) filter (where ok)",
+            Reduce.ROWS: f"cast(sum({times.removeprefix(' * ') or '1'}) filter (where ok) as bigint)",
         }[self.how]
 
     def _toss(self, dialect: Dialect, rank: str | None = None) -> str:
@@ -509,36 +509,47 @@ class Reduction:
             "from ranked where place = 1"
         )
 
-    def finish(self, table: Any) -> Reduced:
-        """What the query found, as columns of people."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        counts, read = (as_numpy(table.column(name).combine_chunks()) for name in ("c", "m"))
+    def finish(self, table: Any, rows: int | None = None) -> Reduced:
+        """What the query found, as columns of people; it tells how many rows were read, unless that is known."""
+        counts = as_numpy(table.column("c").combine_chunks())
+        if rows is None:
+            rows = int(as_numpy(table.column("m").combine_chunks()).sum())
         values = table.column("v").combine_chunks()
         if self.listed:
-            return self._list_values(
-                values, counts, read, as_numpy(table.column("w").combine_chunks())
-            )
+            persons = as_numpy(table.column("w").combine_chunks())
+            return self._list_values(values, counts, rows, persons)
         groups = None
         if self.groups is not None and self.by is not None:
             codes = table.column("g").combine_chunks()
             groups = Column(name=self.by, array=_name_codes(self.groups, codes), reduced=True)
+        column = replace(
+            self.column,
+            array=self._make_values(values, counts),
+            people=None,
+            beside={},
+            reduced=True,
+        )
+        return Reduced(column, groups, rows, int(counts.sum()), counts)
+
+    def _make_values(self, values: Any, counts: Any) -> Any:
+        """The value of each person as it is read on; none for who has no row that counts."""
+        if self.kind == "text":
+            return values  # the query left them null
+        none = counts == 0
+        found = np.where(none, 0, as_numpy(values)) if none.any() else as_numpy(values)
         if self.kind == "point":
-            numbers = as_numpy(values.cast(pa.float64()).fill_null(0.0)) * self.unit
+            numbers = found * self.unit
             if self.how is Reduce.MEAN:
                 numbers = numbers / np.maximum(counts, 1)
-            values = pa.array(numbers, mask=None if self.of_rows is not None else counts == 0)
-        elif self.how is Reduce.ROWS or self.of_rows is not None:
-            values = values.cast(pa.int64()).fill_null(0)
-        else:
-            values = pc.if_else(pa.array(counts > 0), values, pa.scalar(None, values.type))
-            values = _name_codes(self.domain, values) if self.kind == "codes" else values
-        raw = self.column
-        column = replace(raw, array=values, people=None, beside={}, reduced=True)
-        return Reduced(column, groups, int(read.sum()), int(counts.sum()), counts)
+            return as_arrow(numbers, None if self.of_rows is not None else none)
+        if self.how is Reduce.ROWS or self.of_rows is not None:
+            return as_arrow(found)
+        if isinstance(self.domain, Bits) and self.kind == "codes":
+            return as_arrow(found != 0, none)
+        whole = as_arrow(found, none)
+        return _name_codes(self.domain, whole) if self.kind == "codes" else whole
 
-    def _list_values(self, values: Any, counts: Any, read: Any, persons: Any) -> Reduced:
+    def _list_values(self, values: Any, counts: Any, rows: int, persons: Any) -> Reduced:
         """The values that count, in no order, and how many of them each person has."""
         import pyarrow as pa
 
@@ -547,7 +558,7 @@ class Reduction:
         named = _name_codes(self.domain, values.take(pa.array(np.repeat(kept, counts[kept]))))
         column = replace(self.column, array=named, people=None, beside={}, reduced=True)
         own = counts[person]
-        return Reduced(column, None, int(read.sum()), int(own.sum()), own)
+        return Reduced(column, None, rows, int(own.sum()), own)
 
 
 def _name_codes(domain: Domain, codes: Any) -> Any:
@@ -556,8 +567,6 @@ def _name_codes(domain: Domain, codes: Any) -> Any:
 
     if isinstance(domain, Categories) and domain.names is not None:
         return pa.array(domain.names, pa.string()).take(codes)
-    if isinstance(domain, Bits):
-        return codes.cast(pa.bool_())
     return codes
 
 
@@ -611,12 +620,12 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
     import pyarrow as pa
 
     whole = list_whole(reduction.column)
-    direct = _select_files(reduction, whole)
-    if direct is not None:
+    query = write_direct(reduction, whole)
+    if query is not None:
         with connect(threads) as connection:
-            found = _fetch(connection, _write_direct(reduction, direct))
-        if _is_clean(reduction, found):
-            return reduction.finish(found)
+            found, rows = _fetch(connection, query), count_rows(connection, reduction)
+        if is_clean(reduction, found, rows):
+            return reduction.finish(found, rows)
     batches = _make_batches(reduction, whole, threads)
     if reduction.people is None:
         return _mask_rows(reduction, list(batches))
@@ -636,91 +645,6 @@ def _fetch(connection: Any, query: str) -> Any:
         return pa.Table.from_batches(list(found), found.schema)
 
 
-_WHOLE = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
-_ADDED = (Reduce.SUM, Reduce.MEAN, Reduce.MIN, Reduce.MAX, Reduce.ROWS)
-
-
-def _select_files(reduction: Reduction, whole: tuple[bool, ...]) -> str | None:
-    """The rows of Parquet files as SQL, if their types say what the values are; None: they must be read."""
-    column, people = reduction.column, reduction.people
-    kinds = {file.type_of(column.name) for file in column.files if column.name in file.columns}
-    parquet = all(
-        file.format is Format.PARQUET
-        and not file.remote
-        and {column.name, *reduction.names} <= set(file.columns)
-        for file in column.files
-    )
-    if people is None or not column.files or not parquet or not all(whole):
-        return None
-    if column.where is not None or reduction.by is not None or column.moments is not None:
-        return None
-    said = reduction.how in (Reduce.ANY, Reduce.ALL) and reduction.domain == Bits()
-    if not (reduction.how in _ADDED or said) or reduction.of_rows is not None:
-        return None
-    if any(map(_is_number, reduction.policy.missing)):
-        return None
-    fractions = set() if reduction.kind == "whole" else {"float", "double"}
-    typed = {"bool"} if said else _WHOLE | fractions
-    if reduction.kind != "none" and not kinds <= typed:
-        return None
-    return " union all ".join(_select_file(reduction, people.person, file) for file in column.files)
-
-
-def _select_file(reduction: Reduction, person: tuple[str, ...], file: DataFile) -> str:
-    """The people and the values of a file, as SQL; what is missing is null."""
-    value = name_column(reduction.column.name)
-    kind = file.type_of(reduction.column.name)
-    if reduction.kind == "none":
-        written = "0::bigint"
-    elif reduction.kind in ("codes", "whole"):
-        written = f"{value}::bigint" if kind != "int64" else value
-    else:
-        unit, most = reduction.unit, math.ldexp(reduction.unit, _POINT)
-        limited = f"least(greatest({value}::double, {-most!r}::double), {most!r}::double)"
-        written = f"round_even({limited} / {unit!r}::double, 0)::bigint"
-        if kind in ("float", "double"):
-            written = f"case when {value} is not null and not isnan({value}) then {written} end"
-    people = ", ".join(f"{name_column(name)}::bigint as p{i}" for i, name in enumerate(person))
-    return f"select {people}, {written} as v from {read_table(file)}"
-
-
-def _write_direct(reduction: Reduction, rows: str) -> str:
-    """The query for rows that DuckDB reads itself: nulls do not count, and sums are exact."""
-    keys = ", ".join(f"p{place}" for place in range(reduction.width))
-    kind = "double" if reduction.kind == "point" else "bigint"
-    added = f"sum(v)::{kind}"
-    if kind == "bigint":
-        added = f"least(greatest(sum(v), {-BEYOND}), {BEYOND})::bigint"
-    found = {
-        Reduce.SUM: added,
-        Reduce.MEAN: added,
-        Reduce.MIN: "min(v)",
-        Reduce.MAX: "max(v)",
-        Reduce.ANY: "max(v)",
-        Reduce.ALL: "min(v)",
-        Reduce.ROWS: "count(*)",
-    }[reduction.how]
-    return f"select {keys}, {found} as v, count(v) as c, count(*) as m from ({rows}) group by {keys} order by {keys}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _is_clean(reduction: Reduction, found: Any) -> bool:
-    """Whether nothing was found that must be refused, with its row: a missing value, or a row of nobody."""
-    if found.num_rows == 0:
-        return False
-    if any(found.column(f"p{place}").null_count for place in range(reduction.width)):
-        return False
-    rows, counted = (int(as_numpy(found.column(name).combine_chunks()).sum()) for name in "mc")
-    policy = reduction.policy
-    return rows == counted or (policy.null is Action.DROP and policy.nan is Action.DROP)
-
-
 def _make_batches(
     reduction: Reduction, whole: tuple[bool, ...], threads: int | None
 ) -> Iterator[Any]:
@@ -738,11 +662,11 @@ def _mask_rows(reduction: Reduction, batches: list[Any]) -> Reduced:
     table = pa.Table.from_batches(batches)
     ok = table.column("ok").combine_chunks()
     nothing = pa.scalar(None, table.schema.field("v").type)
-    counts = pa.array(as_numpy(ok).astype(np.int64))
+    counts = as_arrow(as_numpy(ok).astype(np.int64))
     columns = {"v": pc.if_else(ok, table.column("v").combine_chunks(), nothing)}
     if "g" in table.column_names:
         columns["g"] = pc.if_else(
             ok, table.column("g").combine_chunks(), pa.scalar(None, pa.int64())
         )
-    ones = pa.array(np.ones(len(counts), np.int64))
+    ones = as_arrow(np.ones(len(counts), np.int64))
     return reduction.finish(pa.table({**columns, "c": counts, "m": ones}))

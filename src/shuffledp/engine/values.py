@@ -400,10 +400,7 @@ def _read_texts(
 
 
 def _take(array: Any, places: NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(places))]
-    return array.take(pa.Array.from_buffers(pa.int64(), len(places), buffers))
+    return array.take(as_arrow(places))
 
 
 def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
@@ -653,6 +650,22 @@ def as_numpy(array: Any) -> NDArray[Any]:
         return np.frombuffer(data, kind, count=len(array), offset=array.offset * kind.itemsize)
     bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
     return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+
+
+def as_arrow(values: NDArray[Any], missing: Bools | None = None) -> Any:
+    """Numbers or booleans as an Arrow array, null where they are missing; from the buffer, as `as_numpy`.
+
+    >>> as_arrow(np.array([2.5, 0.0]), np.array([False, True])).to_pylist(), as_arrow(np.array([True])).to_pylist()
+    ([2.5, None], [True])
+    """
+    import pyarrow as pa
+
+    plain = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else values
+    valid = None
+    if missing is not None and missing.any():
+        valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    buffers = [valid, pa.py_buffer(np.ascontiguousarray(plain))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 _FLOATS = {"halffloat": "float16", "float": "float32"}  # Arrow's names, where NumPy has others

@@ -367,7 +367,6 @@ def _fill(
 ) -> _One:
     """Put something in the place of nothing, so that everybody has a value."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     column, grouping = reduced.column, reduced.groups
     array = column.array
@@ -385,7 +384,7 @@ def _fill(
     if nothing and isinstance(task.domain, Categories) and not pa.types.is_string(array.type):
         array = _spell_codes(array, declared.task.domain)
     if nothing:
-        array = pc.fill_null(array, _stand_in(task, array, by_group=by_group))
+        array = array.fill_null(_stand_in(task, array, by_group=by_group))
     # The value of a person is limited to the declared ends, of whatever rows it is made.
     beyond = Action.CLAMP if question.people is not None else Action.ERROR
     # What is missing was found already, and a category may be called "none".
