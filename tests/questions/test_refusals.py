@@ -83,7 +83,7 @@ def test_notebooks_show_the_questions_and_the_promise():
 
 
 def test_answers_of_a_survey_are_tables_and_files(tmp_path):
-    text = 'epsilon = 9\nmodel = "central"\n[questions.home]\ntask = "count"\n[questions.old]\ntask = "count"\n'
+    text = 'epsilon = 9\nmodel = "local"\n[questions.home]\ntask = "count"\n[questions.old]\ntask = "count"\n'
     data = {"home": [True, False] * 40, "old": [True] * 80}
     answers = sdp.ask(data, sdp.Survey.loads(text), rng=sdp.SeededWords(1))
     path = answers.write(tmp_path / "a.json")
