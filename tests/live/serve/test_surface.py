@@ -1,6 +1,8 @@
 """Everything the servers answer, from outside: statuses, headers and bodies of every route, and limits at equality."""
 
 import asyncio
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,9 +10,11 @@ import live_support as live
 import shuffledp as sdp
 from live.serve.test_servers import COLLECTION, REPORTS, TYPE, UPLOAD, client, play, title
 from live.test_roles import fill, hand_over, open_analyzer, open_shuffler
+from shuffledp.live.serve import operator
 from shuffledp.live.serve.analyzer import describe_collection, make_app
 from shuffledp.live.serve.http import host_of, problem
 from shuffledp.live.serve.journal import Health, Journal
+from shuffledp.live.serve.operator import Desk, make_desk_app
 from shuffledp.live.serve.shuffler import ABSENCE, JUMP, AwayStore, Buckets, Watch, _say_time
 from shuffledp.live.wire.batch import sign_fetch
 from shuffledp.live.wire.report import join_upload
@@ -61,7 +65,11 @@ def test_every_public_route_with_its_status_type_and_headers(tmp_path):
         assert asked.headers["access-control-allow-methods"] == "POST"
         assert asked.headers["access-control-allow-headers"] == "content-type"
         assert asked.headers["access-control-allow-origin"] == "*"
-        for method, path in (("GET", "/reports"), ("POST", "/windows"), ("GET", "/batches/0/receipt")):
+        for method, path in (
+            ("GET", "/reports"),
+            ("POST", "/windows"),
+            ("GET", "/batches/0/receipt"),
+        ):
             assert (await server.public.request(method, path)).status_code == 405
         assert (await server.public.get("/healthz")).text == "ok\n"
         # Each refusal was counted, by its reason, for the operator.
@@ -140,7 +148,8 @@ def test_an_error_of_ours_is_not_told_to_anybody(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("status", "retry"), [(400, None), (403, None), (409, None), (429, "1"), (500, None), (503, "1")]
+    ("status", "retry"),
+    [(400, None), (403, None), (409, None), (429, "1"), (500, None), (503, "1")],
 )
 def test_who_is_to_come_back_is_told_when(status, retry):
     answer = problem(status, "busy", "later")
@@ -151,7 +160,12 @@ def test_who_is_to_come_back_is_told_when(status, retry):
 
 @pytest.mark.parametrize(
     ("text", "host"),
-    [("http://a.example:80/x", "a.example"), ("http://[::1]:8000", "::1"), ("//", ""), ("http://[", "")],
+    [
+        ("http://a.example:80/x", "a.example"),
+        ("http://[::1]:8000", "::1"),
+        ("//", ""),
+        ("http://[", ""),
+    ],
 )
 def test_hosts_are_read_without_their_ports(text, host):
     assert host_of(text) == host
@@ -161,7 +175,9 @@ def test_a_clock_is_believed_up_to_an_hour_and_a_drift():
     watch = Watch.start(1000.0, uptime=50.0, last=None)
     assert watch.judge(1000.0 + JUMP, uptime=50.0) is None
     assert watch.judge(1000.0 - JUMP, uptime=50.0) is None
-    assert watch.judge(1001.0 + JUMP, uptime=50.0).startswith("the clock is 1 hours ahead of the time")
+    assert watch.judge(1001.0 + JUMP, uptime=50.0).startswith(
+        "the clock is 1 hours ahead of the time"
+    )
     assert watch.judge(999.0 - JUMP, uptime=50.0).startswith("the clock is 1 hours behind the time")
     # After ten thousand seconds it may be off by ten more.
     assert watch.judge(11_009.0 + JUMP, uptime=10_050.0) is None
@@ -174,7 +190,9 @@ def test_after_an_absence_a_day_is_believed_once():
     first = Watch.start(9e9, uptime=50.0, last=1000.0)
     assert "ahead of the last time in the store" in first.judge(1001.0 + ABSENCE, uptime=50.0)
     assert first.judge(1000.0 + ABSENCE, uptime=50.0) is None
-    assert first.judge(1001.0 + ABSENCE + JUMP, uptime=50.0) is not None  # it was believed: an hour now
+    assert (
+        first.judge(1001.0 + ABSENCE + JUMP, uptime=50.0) is not None
+    )  # it was believed: an hour now
     assert first.judge(1000.0 + ABSENCE + JUMP, uptime=50.0) is None
     first.believe(5.0, uptime=60.0)
     assert first.judge(5.0 + JUMP, uptime=60.0) is None
@@ -210,7 +228,9 @@ def test_every_page_and_file_of_the_results(tmp_path):
 
     async def scene():
         async with client(make_app(analyzer, waiting, health), "http://127.0.0.1:8001") as web:
-            pages = {path: await web.get(path) for path in ("/", "/results.html", "/status", "/healthz")}
+            pages = {
+                path: await web.get(path) for path in ("/", "/results.html", "/status", "/healthz")
+            }
             assert {page.status_code for page in pages.values()} == {200}
             kinds = [page.headers["content-type"] for page in pages.values()]
             assert kinds == [HTML, HTML, JSON, TEXT]
@@ -249,3 +269,114 @@ def test_every_page_and_file_of_the_results(tmp_path):
         assert shown["title"] == sdp.protocols.spec(question.protocol.name).title
         assert shown["yes"] == ("yes" if question.task == "count" else None)
         assert (shown["part"], shown["unit"], shown["scale"]) == (None, None, None)
+
+
+class FakeDesk(Desk):
+    """A desk without roles."""
+
+    def adopt(self, home):
+        self._running[home.collection().id.hex()] = (home, [])
+        return home.collection().id.hex()
+
+
+def test_the_desk_is_for_this_machine_and_whoever_has_the_link(tmp_path):
+    desk = FakeDesk(tmp_path / "d")
+    app = make_desk_app(desk, "secret")
+    mine = {"authorization": "Bearer secret"}
+
+    async def scene():
+        async with client(app, "http://127.0.0.1") as web:
+            page = await web.get("/")
+            assert (page.status_code, page.headers["content-type"]) == (200, HTML)
+            assert title(await web.get("/", headers={"Host": "a.example"})) == (403, "foreign_host")
+            for path in ("/api/preview", "/api/collections", "/api/drafts", "/api/drafts/0/delete"):
+                assert title(await web.post(path)) == (401, "unauthorized")
+                for wrong in (
+                    {"Host": "a.example"},
+                    {"Origin": "http://a.example"},
+                    {"Origin": "null"},
+                ):
+                    asked = await web.post(path, headers={**mine, **wrong})
+                    assert title(asked) == (403, "foreign_host")
+                assert (await web.get(path, headers=mine)).status_code in (404, 405)
+            status = await web.get("/api/status", headers={**mine, "Origin": "http://localhost:1"})
+            assert status.json() == {"folder": str(tmp_path / "d"), "collections": [], "drafts": []}
+            assert status.headers["cache-control"] == "no-store"
+            refused = await web.post("/api/preview", headers=mine, json={"epsilon": "-1"})
+            assert title(refused) == (400, "refused")
+            gone = await web.post("/api/collections", headers=mine, json={"draft": "x"})
+            assert (gone.json()["title"], gone.json()["field"]) == ("refused", "draft")
+            long = await web.post("/api/drafts", headers=mine, content=b" " * (1 << 18) + b"{}")
+            assert "more than 262144 bytes" in long.json()["detail"]
+            for key in ("", "0", "x" * 16, "0" * 17):
+                wrong = await web.post(
+                    "/api/drafts",
+                    headers=mine,
+                    json={"key": key or "/", "content": {"questions": []}},
+                )
+                assert wrong.json()["detail"] == "there is no such draft"
+            wrong = await web.post("/api/drafts", headers=mine, json={"content": {"questions": 3}})
+            assert wrong.json()["detail"] == "a draft must have questions"
+            assert title(await web.get("/drafts/00")) == (404, "unknown")
+            assert (await web.get("/preview/00")).headers["content-type"] == HTML
+            closed = await web.post("/api/collections/00/close", headers=mine)
+            assert closed.json()["detail"] == "there is no such collection here"
+
+    asyncio.run(scene())
+
+
+def test_the_desk_describes_a_collection_from_both_of_its_roles(tmp_path, monkeypatch):
+    said = {
+        "accepted": 7, "rejected": {"malformed": 2}, "failing": "no space", "analyzer_seen_seconds_ago": 2.5,
+        "windows": [{"window": 1, "state": "open", "reports": 7}],
+    }  # fmt: skip
+    told = {
+        "/status": {"waiting": {"1": "not ready"}},
+        "/results.json": {"collection": {"id": ID, "title": "A test"}, "results": ["one"]},
+    }
+
+    @contextmanager
+    def connect(url, certificate):
+        assert (url, certificate) == ("http://127.0.0.1:9", None)
+        yield SimpleNamespace(get=lambda path: SimpleNamespace(json=lambda: told[path]))
+
+    monkeypatch.setattr(operator, "Operator", lambda _: SimpleNamespace(status=lambda: said))
+    monkeypatch.setattr(operator, "connect", connect)
+    monkeypatch.setattr(operator.time, "time", lambda: 1150.0)
+    home = SimpleNamespace(collection=lambda: COLLECTION, path=tmp_path)
+    role = SimpleNamespace(certificate=None, url="http://127.0.0.1:9")
+    shown = Desk(tmp_path)._describe(home, [None, role])
+    windows = COLLECTION.windows
+    assert shown == {
+        "id": ID,
+        "title": "A test",
+        "page": COLLECTION.page,
+        "link": COLLECTION.link,
+        "results_page": "http://127.0.0.1:9",
+        "fingerprint": None,
+        "folder": str(tmp_path),
+        "min_batch": COLLECTION.pledge.min_batch,
+        "accepted": 7,
+        "rejected": {"malformed": 2},
+        "failing": "no space",
+        "analyzer_seen_seconds_ago": 2.5,
+        "waiting": {"1": "not ready"},
+        "windows": [
+            {
+                "window": 1,
+                "state": "open",
+                "reports": 7,
+                "opens": windows.opens(1),
+                "closes": windows.closes(1),
+            }
+        ],
+        "window_count": windows.count,
+        "key_age_seconds": round(
+            1150.0 - windows.opens(COLLECTION.key_for(windows.at(1150.0)).first)
+        ),
+        "results": ["one"],
+    }
+    for own, wanted in ((True, "aa:bb"), (False, None)):
+        role.certificate = SimpleNamespace(own=own, fingerprint="aa:bb")
+        monkeypatch.setattr(operator, "connect", lambda *_: connect("http://127.0.0.1:9", None))
+        assert Desk(tmp_path)._describe(home, [None, role])["fingerprint"] == wanted
