@@ -165,13 +165,9 @@ def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
     >>> f"{profile.delta(1.0):.2e}"
     '5.61e-07'
     """
-    whole("n", n, at_least=1)
+    _check_dummies(n, rho, pair)
     surely = math.floor(rho)
     share = rho - surely
-    if rho <= 0:
-        raise ParameterError("rho", rho, "must be > 0")
-    if not 0 < pair <= 1:
-        raise ParameterError("pair", pair, "must be > 0 and <= 1")
     if share == 0:
         return TwoBins(total=BinomialTotal(n=n * surely, p=pair))
     if surely == 0:
@@ -195,6 +191,7 @@ def dummies_after(*, n: int, rho: Fraction, pair: Fraction, place: int) -> tuple
     """
     if whole("place", place, at_least=0) == 0:
         return dummies(n=n, rho=rho, pair=pair), 0.0
+    _check_dummies(n, rho, pair)
     if place * pair >= 1:
         raise ParameterError("place", place, "must leave bins for one more message")
     surely = math.floor(rho)
@@ -204,6 +201,14 @@ def dummies_after(*, n: int, rho: Fraction, pair: Fraction, place: int) -> tuple
     if len(totals) == 1:
         return TwoBins(total=totals[0]), distance
     return TwoBins(total=SumOfBinomials(first=totals[0], second=totals[1])), distance
+
+
+def _check_dummies(n: int, rho: Fraction, pair: Fraction) -> None:
+    whole("n", n, at_least=1)
+    if rho <= 0:
+        raise ParameterError("rho", rho, "must be > 0")
+    if not 0 < pair <= 1:
+        raise ParameterError("pair", pair, "must be > 0 and <= 1")
 
 
 def _leave_tries(n: int, hit: Fraction, place: int) -> BinomialTotal:
