@@ -1,0 +1,342 @@
+"""The room for rounding: how much certified bounds give away, in units in the last place, as their proofs count them.
+
+No input shows that a bound has too little room: rounding errors are mostly far below what they may be. So the unit is
+made larger (a machine that rounds to 30 binary places could): the bounds must move outwards, by at least as many units
+as the proofs need. A term with the wrong sign, or left out, gives less. If a proof changes, so does its line here.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shuffledp import protocols
+from shuffledp.accounting import (
+    amplify,
+    binary,
+    blanket,
+    clones,
+    compose,
+    correlated,
+    decreasing_mean,
+    moved_message,
+    noisy_count,
+    positive_part,
+    pure_total,
+    views,
+)
+from shuffledp.core.protocol import Promise
+from shuffledp.numerics import enclosures, rounding, tails
+from shuffledp.numerics.intervals import counts, sample, weighted
+from shuffledp.protocols import levels, several_values
+from shuffledp.protocols.shared import joint
+from shuffledp.protocols.split_and_mix import shares
+
+TRUE_UNIT, UNIT = rounding.UNIT, 2.0**-30
+MODULES = [
+    binary,
+    blanket,
+    clones,
+    compose,
+    correlated,
+    decreasing_mean,
+    moved_message,
+    noisy_count,
+    positive_part,
+    pure_total,
+    views,
+    enclosures,
+    tails,
+    counts,
+    sample,
+    weighted,
+    levels,
+    several_values,
+    joint,
+    shares,
+]
+GENERIC = blanket.generic_blanket(epsilon0=1.0)
+THREE = (np.array([0.2, 0.5, 0.3]), np.array([0.9, -0.1, -0.6]))
+QUARTER = Fraction(1, 4)
+FLOOD = correlated.NegativeBinomialFlood(r=12.0, p=0.9)
+
+
+CORRELATED = correlated.CorrelatedNoise(epsilon_star=0.7, flood=FLOOD)
+CURVE, OTHER = (amplify.profile(epsilon0=1.0, n=n, honest=1) for n in (1_000, 700))
+TABLE = views.CurveTable(grid=np.array([0.0, 0.5, 1.0]), deltas=np.array([0.2, 0.05]))
+LEVELS = levels.Levels(k=4, people={0.5: 4, 2.0: 6}).hide_level(2.0)
+HISTOGRAM = protocols.dummies_histogram.make(n=1_000, k=4, epsilon=0.5, delta=1e-6, honest=1.0)
+MOVED = several_values.MovedValue(inner=HISTOGRAM, values=2, place=1)
+JOINT = joint.Joint(parts=(HISTOGRAM.accountant,) * 2, promise=Promise(epsilon=1.0, delta=1e-6))
+
+
+def end(found, place):
+    return float(np.asarray(found[place]).ravel()[0])
+
+
+CASES = {
+    "binary upper": (binary, lambda: binary.BinaryResponse(n=101, flip=QUARTER).delta(0.3)),
+    "binary lower": (binary, lambda: binary.BinaryResponse(n=101, flip=QUARTER).delta_lower(0.3)),
+    "binary many": (binary, lambda: binary.BinaryResponse(n=10_001, flip=QUARTER).delta(0.05)),
+    "blanket": (blanket, lambda: GENERIC.delta(0.1, 1_001)),
+    "blanket with parts": (positive_part, lambda: GENERIC.delta(0.1, 1_001)),
+    "blanket few": (positive_part, lambda: GENERIC.delta(0.3, 21)),
+    "blanket excess": (blanket, lambda: blanket._round_excess(GENERIC, 0.5)),
+    "binomial excess near": (
+        blanket,
+        lambda: end([blanket._bound_excess(np.array([31.5]), np.array([100.0]), 0.3)], 0),
+    ),
+    "binomial excess below": (
+        blanket,
+        lambda: end([blanket._bound_excess(np.array([21.5]), np.array([100.0]), 0.3)], 0),
+    ),
+    "binomial excess above": (
+        blanket,
+        lambda: end([blanket._bound_excess(np.array([45.5]), np.array([100.0]), 0.3)], 0),
+    ),
+    "binomial excess all": (
+        blanket,
+        lambda: end([blanket._bound_excess(np.array([-3.5]), np.array([100.0]), 0.3)], 0),
+    ),
+    "clones": (clones, lambda: clones.clones_2023(epsilon0=1.0, n=1_001).delta(0.1)),
+    "clones few": (clones, lambda: clones.clones_2023(epsilon0=1.0, n=21).delta(0.3)),
+    "clones many": (clones, lambda: clones.clones_2023(epsilon0=1.0, n=10**6).delta(0.003)),
+    "clones lower": (clones, lambda: clones.clones_2023(epsilon0=1.0, n=1_001).delta_lower(0.1)),
+    "independent bins": (
+        moved_message,
+        lambda: moved_message.IndependentBins(n=300, gamma=Fraction(1, 3)).delta(0.5),
+    ),
+    "dummies": (
+        moved_message,
+        lambda: moved_message.dummies(n=999, rho=Fraction(9, 2), pair=Fraction(2, 100)).delta(1.0),
+    ),
+    "dummies, sums": (
+        decreasing_mean,
+        lambda: moved_message.dummies(n=999, rho=Fraction(9, 2), pair=Fraction(2, 100)).delta(1.0),
+    ),
+    "growth": (moved_message, lambda: moved_message._growth(0.5)),
+    "positive part by list": (positive_part, lambda: positive_part.mean_positive_part(*THREE, 5)),
+    "positive part": (positive_part, lambda: positive_part.mean_positive_part(*THREE, 301)),
+    "positive part of many": (
+        positive_part,
+        lambda: positive_part.mean_positive_part(THREE[0], THREE[1] + 0.04, 20_001),
+    ),
+    "positive part of few": (
+        positive_part,
+        lambda: positive_part.mean_positive_part(THREE[0], THREE[1] + 0.04, 41),
+    ),
+    "normal excess": (positive_part, lambda: positive_part._bound_excess(0.7)[1]),
+    "normal excess, far": (positive_part, lambda: positive_part._bound_excess(7.0)[1]),
+    "power": (
+        positive_part,
+        lambda: end(positive_part.log_power(*np.full((3, 1), [[-0.01], [0.02], [0.0]]), 99), 2),
+    ),
+    "positive part from below": (
+        positive_part,
+        lambda: positive_part.mean_positive_part_lower(*THREE, 301),
+    ),
+    "pure total": (pure_total, lambda: pure_total.MirroredTotal(shares=(1, 12, 2, 1)).loss(3, 4)),
+    "correlated": (
+        correlated,
+        lambda: correlated.CorrelatedNoise(epsilon_star=0.7, flood=FLOOD).delta(0.8),
+    ),
+    "thinned": (
+        correlated,
+        lambda: correlated.ThinnedNoise(epsilon_star=0.7, share=0.8, flood=FLOOD).delta(0.8),
+    ),
+    "flood": (correlated, lambda: FLOOD.window(50).error),
+    "poisson mass": (
+        enclosures,
+        lambda: end(enclosures.bound_poisson_mass(np.array([12.0]), 9.5), 1),
+    ),
+    "poisson mass from below": (
+        enclosures,
+        lambda: end(enclosures.bound_poisson_mass(np.array([12.0]), 9.5), 0),
+    ),
+    "mass": (enclosures, lambda: end(enclosures.bound_mass(np.array([40.0]), 100.0, 0.3), 1)),
+    "mass from below": (
+        enclosures,
+        lambda: end(enclosures.bound_mass(np.array([40.0]), 100.0, 0.3), 0),
+    ),
+    "mass of none": (enclosures, lambda: end(enclosures.bound_mass(np.array([0.0]), 10.0, 0.3), 1)),
+    "mills ratio": (
+        enclosures,
+        lambda: end(enclosures.bound_mills_above(np.array([40.0]), np.array([100.0]), 0.3), 1),
+    ),
+    "mills ratio from below": (
+        enclosures,
+        lambda: end(enclosures.bound_mills_above(np.array([40.0]), np.array([100.0]), 0.3), 0),
+    ),
+    "at most": (
+        enclosures,
+        lambda: end(enclosures.bound_at_most(np.array([25.0]), np.array([100.0]), 0.3), 1),
+    ),
+    "at most from below": (
+        enclosures,
+        lambda: end(enclosures.bound_at_most(np.array([25.0]), np.array([100.0]), 0.3), 0),
+    ),
+    "at most, beyond": (
+        enclosures,
+        lambda: end(enclosures.bound_at_most(np.array([35.0]), np.array([100.0]), 0.3), 1),
+    ),
+    "at most, beyond, from below": (
+        enclosures,
+        lambda: end(enclosures.bound_at_most(np.array([35.0]), np.array([100.0]), 0.3), 0),
+    ),
+    "log distance": (shares, lambda: shares.log2_distance(n=101, m=5, q=64)),
+    "log distance of many": (shares, lambda: shares.log2_distance(n=10**6, m=7, q=2**35)),
+    "several values": (several_values, lambda: several_values.grow_delta(1e-6, 3, 0.5)),
+    "moved value": (several_values, lambda: MOVED.delta(1_000, 0.5)),
+    "hidden level": (levels, lambda: LEVELS.delta(0.2)),
+    "composed": (
+        compose,
+        lambda: compose.compose_delta([CURVE] * 3, epsilon=0.4, near=1e-4, points=64),
+    ),
+    "composed of two kinds": (
+        compose,
+        lambda: compose.compose_delta([CURVE, OTHER] * 2, epsilon=0.5, near=1e-4, points=64),
+    ),
+    "composed of many": (
+        compose,
+        lambda: compose.compose_delta([CURVE] * 30, epsilon=1.0, near=1e-6, points=64),
+    ),
+    "composed, plainly": (
+        compose,
+        lambda: compose.compose_delta([CURVE] * 3, epsilon=0.0, near=1e-4, points=64),
+    ),
+    "composed distance": (compose, lambda: compose._sum_up((CURVE, CURVE), 1e-6, 64)[0]),
+    "trade-off": (views, lambda: TABLE.trade_off(0.2)),
+    "trade-off, flat": (views, lambda: TABLE.trade_off(0.6)),
+    "gaussian": (views, lambda: float(views._gaussian_delta_below(np.array([0.5]), 0.7)[0])),
+    "sample mean": (
+        sample,
+        lambda: end(sample.bound_sampling(0.3, 0.6, 100, 1000, 0.05, (0.0, 2.0)), 1),
+    ),
+    "sample mean from below": (
+        sample,
+        lambda: end(sample.bound_sampling(0.3, 0.6, 100, 1000, 0.05, (0.0, 2.0)), 0),
+    ),
+    "sample": (sample, lambda: end(sample.bound_sampling(0.3, 0.6, 100, 1000, 0.05), 1)),
+    "divergence": (sample, lambda: end([sample._diverge(np.array([0.2]), np.array([0.3]))], 0)),
+    "sum of tails": (
+        sample,
+        lambda: end([sample._sum_tail(np.array([20.0]), np.array([300.0]), 100, 1000)], 0),
+    ),
+    "series": (tails, lambda: tails.sum_falling_series(0.5, lambda i: 0.5 + 0 * i, 0.7)),
+    "gaining": (correlated, lambda: CORRELATED.bound_gaining(0.3)),
+    "losing": (correlated, lambda: CORRELATED.bound_losing(0.3)),
+    "pair": (correlated, lambda: correlated.CorrelatedPair(noise=CORRELATED).delta(1.0)),
+    "parts": (joint, lambda: JOINT.open(1_000, points=64)(0.5)),
+    "normal mills": (enclosures, lambda: end(enclosures.bound_normal_mills(np.array([0.7])), 1)),
+    "normal mills, far": (
+        enclosures,
+        lambda: end(enclosures.bound_normal_mills(np.array([9.0])), 1),
+    ),
+    "normal mills, negative": (
+        enclosures,
+        lambda: end(enclosures.bound_normal_mills(np.array([-0.7])), 1),
+    ),
+    "poisson": (
+        decreasing_mean,
+        lambda: moved_message.TwoBins(total=decreasing_mean.PoissonTotal(mean=5e6)).delta(0.002),
+    ),
+}
+
+ROOM = {
+    "binary upper": 122557.77,
+    "binary lower": -118859.5,
+    "binary many": 1084412.3,
+    "blanket": 1481.928,
+    "blanket with parts": 7774.0078,
+    "blanket few": 1410.1019,
+    "blanket excess": 699.26242,
+    "binomial excess near": -61.392953,
+    "binomial excess below": -28.696484,
+    "binomial excess above": -309.38314,
+    "binomial excess all": -4,
+    "clones": 4911.1712,
+    "clones few": 4636.396,
+    "clones many": 149518.2,
+    "clones lower": -859.06738,
+    "independent bins": 891.12562,
+    "dummies": 987.61901,
+    "dummies, sums": 781.00014,
+    "growth": -8.0000001,
+    "positive part by list": 473.26852,
+    "positive part": 4042.735,
+    "positive part of many": 37261.551,
+    "positive part of few": 16000.422,
+    "normal excess": 322.29295,
+    "normal excess, far": 512,
+    "power": 112.70567,
+    "positive part from below": -27239.034,
+    "pure total": 3398.7307,
+    "correlated": 217381.77,
+    "thinned": 233359.14,
+    "flood": 894,
+    "poisson mass": 147.24598,
+    "poisson mass from below": -147.24596,
+    "mass": 969.24863,
+    "mass from below": -969.24776,
+    "mass of none": 73.067994,
+    "mills ratio": 399.03279,
+    "mills ratio from below": -399.03278,
+    "at most": 831.55999,
+    "at most from below": -831.55953,
+    "at most, beyond": 145.56573,
+    "at most, beyond, from below": -145.56583,
+    "log distance": 4571.4553,
+    "log distance of many": 6985.6735,
+    "several values": 64,
+    "moved value": 7.9999999,
+    "hidden level": 30.183148,
+    "composed": 145177.71,
+    "composed of two kinds": 231205.3,
+    "composed of many": 288609.45,
+    "composed, plainly": 91913.377,
+    "composed distance": 4.0000001,
+    "trade-off": -431.74998,
+    "trade-off, flat": -818.84253,
+    "gaussian": -5.8276389,
+    "sample mean": 21.05628,
+    "sample mean from below": -304.77108,
+    "sample": 5.7803468,
+    "divergence": -688.2146,
+    "sum of tails": 757147.23,
+    "series": 2188.3077,
+    "gaining": 16,
+    "losing": 65079.653,
+    "pair": 65079.653,
+    "parts": 32,
+    "normal mills": 217.23495,
+    "normal mills, far": 204,
+    "normal mills, negative": 72.064159,
+    "poisson": 3028.8475,
+}
+"""In units: upwards, or downwards if it is negative."""
+
+
+def forget():
+    for module in MODULES:
+        for each in vars(module).values():
+            if callable(getattr(each, "cache_clear", None)):
+                each.cache_clear()
+
+
+def measure(patched, module, look):
+    """By how many units the bound moves, relatively (those of 0, absolutely)."""
+    found = []
+    for unit in (TRUE_UNIT, UNIT):
+        forget()
+        patched.setattr(module, "UNIT", unit)
+        found.append(float(look()))
+    forget()
+    return (
+        (found[1] - found[0]) / (UNIT - TRUE_UNIT) / (abs(found[0]) if abs(found[0]) > 1e-9 else 1)
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_certified_bounds_leave_room_for_rounding(monkeypatch, name):
+    module, look = CASES[name]
+    assert measure(monkeypatch, module, look) == pytest.approx(ROOM[name], rel=1e-5, abs=0.01)
