@@ -16,6 +16,7 @@ from shuffledp.accounting.correlated import (
     NegativeBinomialFlood,
     ThinnedNoise,
     _accumulate,
+    _below,
     flood_level,
     published_flood,
 )
@@ -325,3 +326,12 @@ def test_diagonals_are_as_wrong_as_their_window(monkeypatch):
         NegativeBinomialFlood, "window", lambda flood, more: replace(real(flood, more), below=0.125)
     )
     assert noise.find_diagonals()[2] == pytest.approx(0.125 + outside, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "share", [Fraction(1, 3), Fraction(1, 2), Fraction(2, 7), Fraction(5, 3), Fraction(12)]
+)
+def test_shares_of_noise_are_rounded_down(share):
+    """Less noise is less privacy: what is computed with is below the true share, by two units at most."""
+    below = _below(share)
+    assert share * (1 - Fraction(1, 2**51)) < Fraction(below) < share

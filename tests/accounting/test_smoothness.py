@@ -102,3 +102,17 @@ def test_bad_input(law, epsilon, shift, message):
 def test_outside_the_lemma(changed):
     with pytest.raises(ParameterError, match=next(iter(changed))):
         binomial_smoothness(**{"n": 10, "gamma": 0.1, "alpha": 0.5, **changed})
+
+
+def test_laws_that_miss_more_than_rounding_are_refused():
+    for missing, fine in (
+        (Fraction(1, 10**9), True),
+        (Fraction(2, 10**9), False),
+        (Fraction(-2, 10**9), False),
+    ):
+        law = {0: Fraction(1, 2), 1: Fraction(1, 2) - missing}
+        if fine:
+            assert smoothness(law, 1.0) >= missing
+        else:
+            with pytest.raises(ParameterError, match="sum to 1"):
+                smoothness(law, 1.0)

@@ -285,8 +285,15 @@ def test_names():
 
 @pytest.mark.parametrize("found", MECHANISMS, ids=lambda found: found.name)
 def test_what_must_be_given_is_declared(found):
-    """The planner asks the declared options, and never the signature."""
+    """The planner asks the declared options, and never the signature: without one that is needed nothing is made."""
     takes = inspect.signature(found.make).parameters
+    given = ORDINARY[found.name][0]
     assert found.options
     for option, needed in found.options.items():
         assert needed == (takes[option].default is inspect.Parameter.empty), option
+        left = {name: value for name, value in given.items() if name != option}
+        if needed:
+            with pytest.raises(TypeError, match=option):
+                found.make(**left)
+    needed = {name for name, needed in found.options.items() if needed}
+    assert found.make(**{name: given[name] for name in given if name in needed | {"epsilon"}})

@@ -3,6 +3,7 @@
 `PYTHONPATH=tests python -m contract.test_ranges` writes the table anew.
 """
 
+import json
 import re
 import sys
 from dataclasses import fields, is_dataclass, replace
@@ -15,6 +16,8 @@ import pytest
 
 from contract.examples import all_examples
 from contract.test_mechanisms import ORDINARY
+from live.server_support import make_collection
+from live.wire.vectors import survey
 from shuffledp import Guarantee, Model, SeededWords
 from shuffledp.accounting import group_privacy
 from shuffledp.accounting.binary import BinaryResponse
@@ -35,9 +38,10 @@ from shuffledp.accounting.pure_total import MirroredTotal
 from shuffledp.accounting.rules import compose_advanced
 from shuffledp.accounting.server_noise import Moved, calibrate_noise
 from shuffledp.accounting.smoothness import binomial_smoothness, smoothness
-from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.errors import ShuffledpError, WireError
 from shuffledp.core.protocol import Crowd
 from shuffledp.core.texts import Keys
+from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.noise import Dummies, DummyKind
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.mechanisms.frequency_list import FrequencyList
@@ -216,6 +220,37 @@ def probe_other(name):
     return list(probe(name, make, given, given, set() if isclass(make) else computed))
 
 
+def list_numbers(content, path=()):
+    for step, each in content.items() if isinstance(content, dict) else enumerate(content):
+        if isinstance(each, dict | list):
+            yield from list_numbers(each, (*path, step))
+        elif type(each) is int or (isinstance(each, str) and re.fullmatch(r"\d+\.\d+", each)):
+            yield (*path, step), each
+
+
+DOCUMENTS = {"shuffled": survey, "with noise of servers": make_collection}
+
+
+def probe_document(name):
+    """How a document is refused if one of its numbers is far away from what it was."""
+    raw, found = DOCUMENTS[name]().raw, []
+    far = 2**53 - 1
+    for path, value in list_numbers(json.loads(raw)):
+        said = []
+        for tried in (-far, far) if type(value) is int else ("-1.0", "0.0", "1000000000.0"):
+            content = inner = json.loads(raw)
+            for step in path[:-1]:
+                inner = inner[step]
+            inner[path[-1]] = tried
+            try:
+                Collection.read(json.dumps(content).encode())
+                said.append(VALID)
+            except WireError as error:
+                said.append(str(error).replace(str(tried), "..."))
+        found.append(f"document {name}, {' '.join(map(str, path))} = {'; '.join(said)}")
+    return found
+
+
 @cache
 def read_table():
     return TABLE.read_text(encoding="utf-8").splitlines()
@@ -240,8 +275,14 @@ def test_what_accountants_and_laws_refuse(name):
     assert probe_other(name) == expect(f"{name}, ")
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_readers_of_documents_refuse(name):
+    assert probe_document(name) == expect(f"document {name}, ")
+
+
 def write_all():
     return [
+        *(line for name in DOCUMENTS for line in probe_document(name)),
         *(line for name in MAKERS for line in probe_maker(name)),
         *(line for name in DEVICES for line in probe_device(name)),
         *(line for name in OTHERS for line in probe_other(name)),

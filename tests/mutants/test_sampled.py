@@ -441,6 +441,9 @@ def test_an_explanation_fits_the_change_and_no_other():
     assert not why.fits(mutant(text, "<", ">="))
     assert not replace(why, file="other.py").fits(mutant(text, "<", "<="))
     assert not replace(why, file="y.py").fits(mutant(text, "<", "<="))
+    every = replace(why, new="*")
+    assert every.fits(mutant(text, "<", ">="))
+    assert not replace(every, old="return a > LIMIT").fits(mutant(text, "<", ">="))
 
 
 @needs_node

@@ -221,3 +221,13 @@ def test_sums_by_transform_are_as_exact_as_they_say(parts, monkeypatch):
     assert np.abs(sums[0] - sums[1]).max() < found.error
     for level in (0.5, 0.95, 0.999):
         assert found.cut_equally(level) == direct.cut_equally(level)
+
+
+@pytest.mark.parametrize(("r", "p"), [(50.0, 0.9), (3.0, 0.95), (1.0, 0.5), (0.3, 0.9)])
+def test_what_is_beyond_a_window_of_negative_binomials_is_bounded(r, p):
+    """Before the mode the masses still grow: a ratio of neighbours is no bound of the later ones there."""
+    for length in (4, 64, 256):
+        _, survivals, rest = Difference(r=r, p=p)._arrays(length)
+        beyond = nbinom.sf(length - 1, r, 1 - p)
+        assert beyond * (1 - 1e-9) <= rest <= 1
+        assert (survivals * (1 + 1e-9) >= nbinom.sf(np.arange(length), r, 1 - p)).all()

@@ -342,3 +342,14 @@ def test_bits_of_a_part_are_bits(foreign):
     bad[0, 2] = foreign
     with pytest.raises(sdp.DataError, match="bits"):
         made.analyzer.tally(sdp.Shuffled(payload=bad, users=1))
+
+
+def test_a_message_of_a_bundle_has_the_mean_of_the_bits_and_the_number_of_its_part():
+    """Rounded up: what is sent is never more than it says."""
+    made = bundle.make(n=10_000, epsilon=1.0, delta=1e-6, parts=TWO)
+    costs = [device.cost for device in made.randomizer.devices]
+    bits = sum(cost.messages_mean * (cost.bits_per_message + 1) for cost in costs)
+    assert {cost.bits_per_message for cost in costs} == {1, 3}
+    each = bits / sum(cost.messages_mean for cost in costs)
+    assert each <= made.cost.bits_per_message < each + 1
+    assert made.cost.bits_per_message != each

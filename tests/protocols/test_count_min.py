@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import binom, binomtest, chi2
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.estimate import NormalError
+from shuffledp.numerics.intervals import BinomialSum
 from shuffledp.protocols import count_min
 from shuffledp.protocols.count_min import CountMin, CountMinAnalyzer
 from support import ALPHA, first
@@ -347,3 +349,24 @@ def test_default_width_asks_for_about_one_dummy_in_a_row():
 def test_bad_parameters(name, value):
     with pytest.raises(sdp.ParameterError, match=name):
         made(**{"n": 10**5, "k": 100, "epsilon": 1.0, "delta": 1e-6, name: value})
+
+
+def test_a_category_of_everybody_has_nobody_else_in_its_cells():
+    """Markov's inequality is about the others only: without noise its lower end is n if n are in all cells."""
+    noise = BinomialSum(parts=((1, Fraction(1, 10**40)),))
+    error = count_min.SketchError(
+        stderr=np.ones(2),
+        fewest=np.array([500, 400]),
+        most=np.array([500, 400]),
+        squares=1.0,
+        n=500,
+        width=64,
+        rows=4,
+        noise=noise,
+    )
+    g = 0.01
+    low = error._low_by_markov(noise.window(g / 16), g)
+    assert low[0] == pytest.approx(500, rel=1e-12)
+    # Of 400 some may be others: so many that g of them are as many in each of four rows.
+    share = 1 / (64 * g ** (1 / 4) * (15 / 16))
+    assert low[1] == pytest.approx(500 - 100 / (1 - share), rel=1e-9)

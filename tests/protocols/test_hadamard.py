@@ -1,6 +1,7 @@
 """Hadamard response: the paper's numbers in every regime, and the decoder against the matrix."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from scipy.signal import convolve2d
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
 from shuffledp.core.analyzer import Tally
+from shuffledp.core.estimate import Interval
+from shuffledp.protocols import hadamard
 from shuffledp.protocols.hadamard import HadamardResponse, make_local, walsh_hadamard
 from support import first
 
@@ -228,3 +231,28 @@ def test_epsilon_that_the_words_cannot_express():
 def test_words_too_short_for_the_outputs():
     with pytest.raises(sdp.ParameterError, match=r"epsilon0=1\.0 must be larger"):
         make_local(k=1000, epsilon=1.0, word_bits=8)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Instead of a block: notes how much is left out."""
+
+    n: int
+    q: float
+    left_out: list
+
+    def leave_out(self, tail):
+        self.left_out.append(tail)
+        return Interval(np.zeros(2), np.full(2, 40.0))
+
+
+def test_what_both_bounds_miss_adds_up_to_no_more_than_the_level_leaves(monkeypatch):
+    """The people of the block, on one side, and the error, on both."""
+    missed = []
+    monkeypatch.setattr(
+        hadamard.BoundedError, "leave_out", lambda _, tail, _value: missed.extend([tail, tail])
+    )
+    block = Watched(n=100, q=0.2, left_out=missed)
+    hadamard.BlocksError(stderr=np.ones(2), block=block, lead=0.4).interval(np.zeros(2), 0.9)
+    assert len(missed) == 3
+    assert 0.1 * 0.999 < sum(missed) <= 0.1 * (1 + 1e-12)

@@ -11,7 +11,7 @@ from scipy.stats import binom, binomtest, chi2, chisquare
 import shuffledp as sdp
 from shuffledp import run_counts
 from shuffledp.core.shuffler import Shuffled
-from shuffledp.protocols.unary_sum import SPEC, UnaryDevice, make
+from shuffledp.protocols.unary_sum import SPEC, UnaryDevice, _find_fewest, make
 from shuffledp.testing import Examples
 from support import ALPHA
 
@@ -220,3 +220,18 @@ class TestRefusals:
         common = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6, "lower": 0, "upper": 10}
         with pytest.raises((sdp.ParameterError, sdp.UnsupportedError), match=message):
             make(**{**common, **change})
+
+
+@pytest.mark.parametrize(
+    ("fewest", "guess"), [(1, 1), (1, 50), (70, 10), (84, 10), (4096, 4100), (4096, 2100)]
+)
+def test_the_fewest_coins_are_found_from_any_guess_that_is_near(fewest, guess):
+    assert _find_fewest(lambda coins: coins >= fewest, guess) == fewest
+
+
+def test_coins_that_are_never_enough():
+    assert _find_fewest(lambda _: False, 10) is None
+    assert (
+        _find_fewest(lambda coins: coins >= 85, 10) is None
+    )  # far beyond the guess: other searches are faster
+    assert _find_fewest(lambda coins: coins >= 4097, 4090) is None

@@ -10,8 +10,10 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
+from live import server_support as served
 from live.wire.vectors import survey
 from shuffledp import protocols
+from shuffledp.live.wire import document, question
 from shuffledp.live.wire.document import Collection, Windows
 from shuffledp.live.wire.promise import Pledge, compute_guarantee
 from shuffledp.live.wire.question import carry
@@ -309,3 +311,37 @@ def test_nothing_unknown_is_anywhere_in_a_document():
             inner = inner[step]
         inner["more"] = 1
         refused(json.dumps(content).encode(), "more|law|parameters")
+
+
+def test_servers_add_at_most_so_many_messages(monkeypatch):
+    """As many as that are fine, and one more is refused."""
+    made = served.make_collection()
+    total = sum(each.noise.mean_total for each in made.questions)
+    monkeypatch.setattr(document, "MOST_DUMMIES", total)
+    assert Collection.read(made.raw) == made
+    monkeypatch.setattr(document, "MOST_DUMMIES", total - 1)
+    refused(made.raw, f"more than {total - 1:,} messages")
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("k", 10_000),
+        ("steps", 1 << 20),
+        ("word_bits", 64),
+        ("shape", 1 << 22),
+        ("parts", 64),
+        ("bits", 64),
+        ("max_length", 64),
+        ("lengths", 64),
+        ("rows", 1 << 16),
+        ("buckets", 1 << 16),
+    ],
+)
+def test_parameters_that_would_take_a_phone_too_long_are_refused(name, most):
+    """docs/live-protocol.md: what a reader computes with is bounded before it is."""
+    assert question._read_parameter(name, most) == most
+    assert question._read_parameter(name, [most] * 100) == [most] * 100
+    for value in (most + 1, [1, most + 1], [1] * 101, []):
+        with pytest.raises(sdp.WireError, match=name):
+            question._read_parameter(name, value)

@@ -32,6 +32,8 @@ SERVICE = ("clients/js", "engine", "live", "planner", "questions", "tasks")
 FLOORS = {"foundation": 0.95, "service": 0.90}
 """The share of sampled mutants that must be killed."""
 KINDS = ("equivalent", "tuning")
+ANY = "*"
+"""In place of the changed lines."""
 _KEYS = {"file", "old", "new", "kind", "reason"}
 
 
@@ -165,13 +167,15 @@ class Explained:
     """The end of the path."""
     old: str
     new: str
+    """The changed lines; * for all changes of lines that say nothing but how fast or how fine something is."""
     kind: str
     """equivalent, or tuning: speed and tables, nothing that is promised."""
     reason: str
 
     def fits(self, mutant: Mutant) -> bool:
-        same = (_strip(self.old.strip()), _strip(self.new.strip()))
-        return f"/{mutant.file}".endswith(f"/{self.file}") and mutant.diff == same
+        old, new = mutant.diff
+        here = f"/{mutant.file}".endswith(f"/{self.file}") and old == _strip(self.old.strip())
+        return here and (self.new == ANY or new == _strip(self.new.strip()))
 
 
 def load_explained(path: Path = HERE / "explained.toml") -> list[Explained]:

@@ -1,0 +1,32 @@
+"""What a protocol says it sends is what its declared laws send: the mean and the largest number of messages, and bits."""
+
+import pytest
+
+from contract.examples import all_examples
+
+LOOSE = {"zero_sum_flooding", "sparse_histogram", "unary_sum"}
+"""Bounds of these are not attained with words of a few bits, where their ideal noise is not either."""
+CASES = [
+    pytest.param(case, id=case.label)
+    for each in all_examples()
+    if each.spec.name != "tree"  # seconds; its levels are those of dummies_histogram
+    for case in list(each.cases("tiny"))[:1]
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_costs_are_those_of_the_declared_laws(case):
+    cost = case.protocol.cost
+    laws = [{sent: mass for sent, mass in law.items() if mass} for law in case.laws()]
+    means = [float(sum(len(sent) * mass for sent, mass in law.items())) for law in laws]
+    most = max(len(sent) for law in laws for sent in law)
+    if case.spec.name in LOOSE:
+        assert most <= cost.messages_max
+        assert max(means) <= cost.messages_mean * (1 + 1e-12)
+    else:
+        assert most == cost.messages_max
+        assert max(means) == pytest.approx(cost.messages_mean, rel=1e-12)
+    assert cost.count_depends_on_value == (max(means) > min(means) * (1 + 1e-12))
+    payloads = {message for law in laws for sent in law for message in sent}
+    if all(isinstance(each, int) and each >= 0 for each in payloads):
+        assert cost.bits_per_message == max(1, max(payloads).bit_length())
