@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import shuffledp as sdp
-from shuffledp.accounting import comparison, moved_message, server_noise
+from shuffledp.accounting import closed_forms, moved_message, server_noise
 from shuffledp.accounting.amplify import amplify_lower, find_flip
 from shuffledp.accounting.blanket import BlanketProfile, LeadingBlanket, generic_blanket
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
@@ -27,9 +27,11 @@ REFUSED = {
         lambda: amplify_lower(randomizer=krr.make_local(k=2, epsilon=201.0), n=10, delta=0.1),
         "above 200",
     ),
-    "a comparison of nothing": (lambda: comparison.BoundComparison(n=10), "not both"),
+    "a comparison of nothing": (lambda: closed_forms.BoundComparison(n=10), "not both"),
     "a comparison of both": (
-        lambda: comparison.BoundComparison(n=10, epsilon0=1.0, randomizer=rr.make_local(epsilon=1)),
+        lambda: closed_forms.BoundComparison(
+            n=10, epsilon0=1.0, randomizer=rr.make_local(epsilon=1)
+        ),
         "not both",
     ),
     "a share above 1": (

@@ -27,7 +27,7 @@ from shuffledp.accounting import (
 )
 from shuffledp.core.protocol import Promise
 from shuffledp.numerics import enclosures, rounding, tails
-from shuffledp.numerics.intervals import counts, sample, weighted
+from shuffledp.numerics.intervals import counts, sample
 from shuffledp.protocols import levels, several_values
 from shuffledp.protocols.shared import joint
 from shuffledp.protocols.split_and_mix import shares
@@ -49,7 +49,6 @@ MODULES = [
     tails,
     counts,
     sample,
-    weighted,
     levels,
     several_values,
     joint,

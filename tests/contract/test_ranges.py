@@ -33,11 +33,15 @@ from shuffledp.accounting.moved_message import (
     dummies_level,
     independent_level,
 )
-from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
+from shuffledp.accounting.noisy_count import (
+    BinomialCount,
+    binomial_level,
+    binomial_smoothness,
+    smoothness,
+)
 from shuffledp.accounting.pure_total import MirroredTotal
 from shuffledp.accounting.rules import compose_advanced
 from shuffledp.accounting.server_noise import Moved, calibrate_noise
-from shuffledp.accounting.smoothness import binomial_smoothness, smoothness
 from shuffledp.core.errors import ShuffledpError, WireError
 from shuffledp.core.protocol import Crowd
 from shuffledp.core.texts import Keys
