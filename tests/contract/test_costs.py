@@ -1,11 +1,22 @@
 """What a protocol says it sends is what its declared laws send: the mean and the largest number of messages, and bits."""
 
+from dataclasses import replace
+
 import pytest
 
 from contract.examples import all_examples
+from shuffledp.core.protocol import Hints, Look
 
 LOOSE = {"zero_sum_flooding", "sparse_histogram", "unary_sum"}
 """Bounds of these are not attained with words of a few bits, where their ideal noise is not either."""
+FIRST = {"correlated_count", "correlated_histogram", "split_and_mix"}
+"""What the planner looks at before all others."""
+HINTS = {
+    "correlated_histogram": {"frugal": "dummies_histogram"},
+    "hashed_histogram": {"any_size": True},
+    "hashed_tree": {"levels": True},
+    "tree": {"levels": True},
+}
 CASES = [
     pytest.param(case, id=case.label)
     for each in all_examples()
@@ -30,3 +41,12 @@ def test_costs_are_those_of_the_declared_laws(case):
     payloads = {message for law in laws for sent in law for message in sent}
     if all(isinstance(each, int) and each >= 0 for each in payloads):
         assert cost.bits_per_message == max(1, max(payloads).bit_length())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_the_planner_is_told(case):
+    """`wins` is tested in tests/planner/test_newcomers.py."""
+    name = case.spec.name
+    look = Look.FIRST if name in FIRST else Look.LATE
+    assert replace(case.spec.hints, wins=()) == Hints(look=look, **HINTS.get(name, {}))
+    assert case.protocol.cost.bits_per_message >= 1

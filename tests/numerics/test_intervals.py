@@ -114,6 +114,15 @@ def test_masses_of_blocks_are_upper_bounds(shape, size):
     assert rest <= 1e-14
 
 
+def test_blocks_go_on_until_hardly_anything_is_left_out():
+    """Of large shapes six standard deviations and 34 are not enough."""
+    rate, shape = 2.0**-4, 100.0
+    found, rest = laplace._block_masses(rate, shape, 1)
+    exact = nbinom.pmf(np.arange(len(found)), shape, -np.expm1(-rate))
+    assert np.all(found >= exact * (1 - 1e-10))
+    assert nbinom.sf(len(found) - 1, shape, -np.expm1(-rate)) <= rest <= 1e-14
+
+
 def test_blocks_have_the_tails_of_their_difference():
     """Against a plain convolution: what rounding adds is tiny, and enough."""
     blocks = laplace._block(0.03, 0.8)
