@@ -2,16 +2,27 @@
 
 import json
 import subprocess
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from scipy.stats import binom
 
+import live_support as live
+from live import server_support
 from live.wire.test_vectors import CLIENT, NODE, needs_node
+from shuffledp.accounting import generator
+from shuffledp.accounting.amplify import profile
+from shuffledp.accounting.generator import bound_generator
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.live.design import make_collection, parse_survey
+from shuffledp.live.wire import promise
 from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.promise import compute_guarantee
 from shuffledp.live.wire.strict import write_canonical
 
+COLLECTION = live.make_collection()
 FIVE = {"task": "histogram", "column": "way", "categories": ["a", "b", "c", "d", "e"]}
 YES = {"task": "count", "column": "home"}
 HALF = {"task": "median", "column": "age", "lower": 0, "upper": 120}
@@ -126,3 +137,56 @@ def test_laws_that_promise_too_much_are_refused_by_a_browser():
     for raw in documents:
         with pytest.raises(ShuffledpError):
             Collection.read(raw).verify()
+
+
+class EnoughError(Exception):
+    """What is looked for was seen."""
+
+
+def watch_words(monkeypatch, questions, pledge, calls=1):
+    """(people, words) whose generator the promise pays for first."""
+    seen = []
+
+    def pay(people, words, _):
+        seen.append((people, words))
+        if len(seen) == calls:
+            raise EnoughError
+        return Fraction(0)
+
+    for each in (promise._compute, promise._compute_one, promise._compute_served):
+        each.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(generator, "bound_generator", pay)
+        with pytest.raises(EnoughError):
+            compute_guarantee(questions, pledge)
+    return seen
+
+
+def test_every_word_is_paid_for(monkeypatch):
+    """Those of all questions; of the choice of one, one more; of a server, two for each bin, and those of a device."""
+    asked, pledge = COLLECTION.questions, COLLECTION.pledge
+    words = sum(each.width for each in asked)
+    twice = replace(pledge, reports_per_device=2, composed=True)
+    alone = replace(pledge, one_question=True)
+    for made, paid in ((pledge, words), (twice, 2 * words), (alone, 1 + words)):
+        assert watch_words(monkeypatch, asked, made) == [(20, paid)]
+    served = server_support.COLLECTION
+    words = sum(each.width for each in served.questions)
+    bins = sum(each.noise.bins for each in served.questions)
+    found = watch_words(monkeypatch, served.questions, served.pledge, 2)
+    assert found == [(1, 2 * bins), (1, words + 1)]
+
+
+def test_people_hide_among_those_who_answer_the_same_question():
+    """As many of the others as there are, except with a hundredth of delta: the weakest question counts."""
+    pledge = replace(COLLECTION.pledge, one_question=True, min_batch=60)
+    stated = compute_guarantee(COLLECTION.questions, pledge)
+    words = 1 + sum(each.width for each in COLLECTION.questions)
+    made = [each.protocol for each in COLLECTION.questions]
+    most = max(each.randomizer.epsilon0 for each in made)
+    left = float(Fraction(pledge.delta) - bound_generator(60, words, most))
+    others = next(k for k in range(60) if binom.cdf(k, 59, 0.5) > left / 100)
+    curves = [profile(randomizer=each, n=1 + others, honest=1.0) for each in made]
+    weakest = max(each.best(0.99 * left).epsilon for each in curves)
+    assert stated.epsilon == pytest.approx(weakest, rel=1e-6)
+    assert (stated.delta, stated.honest) == (pledge.delta, 60)
