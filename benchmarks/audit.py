@@ -47,7 +47,7 @@ def exact(name: str, randomizer: object, n: int, epsilon: float) -> Row:
 def everything(randomizer: object, n: int) -> float:
     """One data set, all pairs, times the number of data sets; without what it takes to get there."""
     from shuffledp.audit.enumeration import read_laws
-    from shuffledp.audit.multisets import Lattice
+    from shuffledp.audit.search import Lattice
 
     sweep = Sweep(Lattice(read_laws(randomizer), n))  # type: ignore[arg-type]
     inputs = sweep.lattice.inputs

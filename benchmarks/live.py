@@ -31,19 +31,18 @@ from shuffledp.live.design import (
     generate_analyzer,
 )
 from shuffledp.live.disk import write_private
-from shuffledp.live.serve.folders import Home
+from shuffledp.live.serve.folders import Home, Role, find_port, start
 from shuffledp.live.serve.pool import Intake, RecordPool, ReportPool, start_pool
-from shuffledp.live.serve.processes import Role, find_port, start
 from shuffledp.live.serve.simulate import seal_people, send_people
 from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import SqliteStore
-from shuffledp.live.wire.batch import Manifest
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Noise, Pledge
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import (
     MEDIA_TYPE,
+    Manifest,
     Opened,
     encode_answers,
     encode_many,

@@ -10,8 +10,7 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.accounting import compose as module
-from shuffledp.accounting.compose import _steps, compose, compose_renyi
-from shuffledp.accounting.views import bound_renyi
+from shuffledp.accounting.compose import _steps, bound_renyi, compose, compose_renyi
 from shuffledp.protocols.rr import RR
 from support import first
 

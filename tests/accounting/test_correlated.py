@@ -21,7 +21,7 @@ from shuffledp.accounting.correlated import (
     published_flood,
 )
 from shuffledp.core.privacy import Profile
-from shuffledp.numerics.tails import negative_binomial_mass
+from shuffledp.numerics.masses import negative_binomial_mass
 
 
 def poisson_table(mean, size):

@@ -12,12 +12,11 @@ from shuffledp.accounting import closed_forms, moved_message, server_noise
 from shuffledp.accounting.amplify import amplify_lower, find_flip
 from shuffledp.accounting.blanket import BlanketProfile, LeadingBlanket, generic_blanket
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
-from shuffledp.accounting.compose import compose_delta
+from shuffledp.accounting.compose import CurveTable, compose_delta
 from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood, ThinnedNoise
 from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal
 from shuffledp.accounting.explain import _factor
 from shuffledp.accounting.server_noise import Moved
-from shuffledp.accounting.views import CurveTable
 from shuffledp.core.privacy import Profile
 from shuffledp.protocols import correlated_count, krr, rr
 

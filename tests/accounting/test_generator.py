@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from shuffledp.accounting.generator import bound_generator
+from shuffledp.accounting.base import bound_generator
 from shuffledp.numerics.entropy import SPAN_WORDS, SecureWords, prf_advantage
 from shuffledp.numerics.rounding import exp_lower, exp_upper
 

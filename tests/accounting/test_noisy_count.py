@@ -12,14 +12,14 @@ from scipy.stats import binom
 from shuffledp import ParameterError, UnsupportedError
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
 from shuffledp.core.privacy import Profile
-from shuffledp.numerics.rounding import exp_bounds
-from shuffledp.numerics.tails import (
+from shuffledp.numerics.masses import (
     _log_factorial,
     binomial_at_least,
     binomial_at_most,
     binomial_log_ratio,
     binomial_mass,
 )
+from shuffledp.numerics.rounding import exp_bounds
 from support import first
 
 mpmath.mp.dps = 60

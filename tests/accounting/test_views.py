@@ -10,11 +10,11 @@ from scipy.special import ndtr, ndtri
 
 import shuffledp as sdp
 from accounting.channels import RATIOS, extremal_channel, random_channel
-from shuffledp.accounting import views
+from shuffledp.accounting import compose as composition
 from shuffledp.accounting.amplify import ShuffledProfile
 from shuffledp.accounting.clones import clones_2023
+from shuffledp.accounting.compose import CUT, CurveTable, _gaussian_delta_below
 from shuffledp.accounting.exact import local_ratio, shuffled_delta
-from shuffledp.accounting.views import CUT, CurveTable, _gaussian_delta_below
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.rr import RR
 from support import first
@@ -235,6 +235,6 @@ def test_profiles_are_tabulated_once():
 def test_a_table_reaches_to_twice_the_rest():
     """Beyond, half of what the table has is the rest, and a finer grid would buy nothing; before, it would."""
     curve, rest = clones_2023(epsilon0=2.0, n=1000), 1e-6
-    table = views.tabulate_curve(curve, 2.0, rest)
+    table = composition.tabulate_curve(curve, 2.0, rest)
     assert table.grid[-1] == 2.0
     assert table.grid[-2] == curve.epsilon(2 * rest)

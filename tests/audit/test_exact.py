@@ -16,8 +16,7 @@ from contract.examples import enumerable, examples_of
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.exact import local_delta, shuffled_delta
 from shuffledp.audit import search
-from shuffledp.audit.multisets import ExactViews, Lattice
-from shuffledp.audit.search import Box, CommonPart, Sweep, share_out
+from shuffledp.audit.search import Box, CommonPart, ExactViews, Lattice, Sweep, share_out
 from shuffledp.numerics.rounding import exp_bounds
 
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(any)

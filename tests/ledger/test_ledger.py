@@ -14,7 +14,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.ledger import Budget, Ledger
-from shuffledp.ledger.events import seal
+from shuffledp.ledger.budget import seal
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 

@@ -102,7 +102,7 @@ def test_a_weekly_collection_for_a_year(tmp_path, people):
 
 def test_the_words_of_many_reports_are_paid_for_with_half_of_delta():
     """At the epsilon that is stated they cost less than the other half; a delta that they exceed is refused."""
-    from shuffledp.accounting.generator import bound_generator
+    from shuffledp.accounting.base import bound_generator
 
     pledge = dataclasses.replace(PLEDGE, delta=1e-8, min_batch=2_000, reports_per_device=40)
     asked = live.questions(1.5)[1:]

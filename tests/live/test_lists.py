@@ -20,10 +20,9 @@ from shuffledp.live.analyzer import Analyzer
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import State
-from shuffledp.live.wire.batch import write_receipt
 from shuffledp.live.wire.document import Windows
 from shuffledp.live.wire.promise import Pledge
-from shuffledp.live.wire.report import open_report, seal_inner, seal_report
+from shuffledp.live.wire.report import open_report, seal_inner, seal_report, write_receipt
 
 PEOPLE = 12
 BINS = dataclasses.replace(

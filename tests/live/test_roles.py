@@ -14,7 +14,6 @@ from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import State
 from shuffledp.live.wire import report
-from shuffledp.live.wire.batch import write_receipt
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import (
     join_upload,
@@ -22,6 +21,7 @@ from shuffledp.live.wire.report import (
     seal_inner,
     seal_report,
     split_upload,
+    write_receipt,
 )
 
 pytestmark = pytest.mark.usefixtures("every_store")

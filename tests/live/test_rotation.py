@@ -17,16 +17,17 @@ from live.test_roles import (
 from shuffledp.live.device import Device
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.store import State
-from shuffledp.live.wire.batch import (
+from shuffledp.live.wire.document import ShufflerKey
+from shuffledp.live.wire.hpke import public_bytes
+from shuffledp.live.wire.report import (
     Manifest,
+    open_inner,
+    open_report,
     sign_fetch,
     verify_fetch,
     verify_receipt,
     write_receipt,
 )
-from shuffledp.live.wire.document import ShufflerKey
-from shuffledp.live.wire.hpke import public_bytes
-from shuffledp.live.wire.report import open_inner, open_report
 
 STOLEN = live.outer_secrets(COLLECTION)
 NEW = {window: live.secret(f"new outer {window}") for window in range(2)}

@@ -22,8 +22,7 @@ from live.test_seals import LATE, PEOPLE, fetch, fill
 from shuffledp.live.dummies import draw_dummies, seal_plains
 from shuffledp.live.serve.analyzer import Contact, write_metrics
 from shuffledp.live.serve.journal import Health, Journal
-from shuffledp.live.wire.batch import Manifest, sort_records
-from shuffledp.live.wire.report import open_inner, seal_inner
+from shuffledp.live.wire.report import Manifest, open_inner, seal_inner, sort_records
 
 CHOICE = make_collection(asked=questions()[:1])
 """One question with three bins, L = 4."""

@@ -11,12 +11,14 @@ from scipy.stats import binom
 from shuffledp.numerics.masses import (
     FAR_ERROR,
     RELATIVE_ERROR,
+    TINY,
     Binomials,
+    binomial_at_most,
+    binomial_mass,
     binomial_masses,
     log_negative_binomial,
     stirling_error,
 )
-from shuffledp.numerics.tails import TINY, binomial_at_most, binomial_mass
 
 mpmath.mp.dps = 60
 DEVIATIONS = (-35, -19, -12, -6, -3, -1, 0, 1, 3, 6, 12, 19, 35)

@@ -9,7 +9,7 @@ import pytest
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
-from shuffledp.numerics.intervals.ratio import RatioError, _find_tails
+from shuffledp.numerics.intervals.sample import RatioError, _find_tails
 
 RATE = 0.2
 LAPLACE = DiscreteLaplaceError(noise=DiscreteLaplace(rate=Fraction(1, 5)), shape=())

@@ -5,8 +5,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.planner.question import Problem, candidates
-from shuffledp.planner.rows import measure
-from shuffledp.planner.worst import worst_bin
+from shuffledp.planner.rows import measure, worst_bin
 
 N, K = 3_000, 12
 ASKED = Problem.of("histogram", n=N, k=K, epsilon=1.5, delta=1e-5, honest=0.9)

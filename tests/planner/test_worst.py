@@ -9,8 +9,7 @@ import pytest
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.mechanisms import stability_histogram
 from shuffledp.planner.question import Problem, candidates
-from shuffledp.planner.rows import measure
-from shuffledp.planner.worst import mean_squared_error, worst_case
+from shuffledp.planner.rows import mean_squared_error, measure, worst_case
 from shuffledp.tasks import TASKS
 
 NUMBERS = {"n": 400, "epsilon": 1.0, "delta": 1e-3, "honest": 0.9}

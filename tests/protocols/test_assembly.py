@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 import shuffledp as sdp
-from shuffledp.accounting.generator import Computational, bound_generator
+from shuffledp.accounting.base import Computational, bound_generator
 from shuffledp.core.randomizer import tape_width
 from shuffledp.protocols.shared.assembly import Amplified
 

@@ -9,7 +9,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp.engine import find_engine
 from shuffledp.ledger import Budget
-from shuffledp.numerics.intervals.ratio import RatioError
+from shuffledp.numerics.intervals.sample import RatioError
 from shuffledp.questions.people import make_people
 
 PEOPLE = 400

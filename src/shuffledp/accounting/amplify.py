@@ -30,7 +30,7 @@ from shuffledp.accounting.blanket import (
     thin,
 )
 from shuffledp.accounting.clones import LARGEST_N, ApproximateClones, clones_2021, clones_2023
-from shuffledp.accounting.views import CurveTable, tabulate_curve
+from shuffledp.accounting.compose import CurveTable, tabulate_curve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile, round_up

@@ -40,11 +40,10 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.validate import fraction_of_one, non_negative, number, positive
-from shuffledp.numerics.masses import log_negative_binomial
+from shuffledp.numerics.masses import log_negative_binomial, negative_binomial_mass
 from shuffledp.numerics.rounding import UNIT, exp_lower, shorten
 from shuffledp.numerics.search import find_smallest, find_smallest_safe
 from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws, shift_law
-from shuffledp.numerics.tails import negative_binomial_mass
 
 GAP = 0.1
 """The part of epsilon that is spent on the flood, unless stated otherwise."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from shuffledp.accounting.generator import bound_generator
+from shuffledp.accounting.base import bound_generator
 from shuffledp.core.mechanism import CentralMechanism
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import ShuffleProtocol

@@ -45,14 +45,14 @@ from shuffledp.accounting.base import check_budget, find_level, invert
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import non_negative, whole
 from shuffledp.numerics.enclosures import bound_at_most
-from shuffledp.numerics.rounding import dyadic_above, exp_lower, float_above
-from shuffledp.numerics.tabulated import log_of
-from shuffledp.numerics.tails import (
+from shuffledp.numerics.masses import (
     TINY,
     binomial_log_ratio,
     binomial_mass,
     sum_falling_series,
 )
+from shuffledp.numerics.rounding import dyadic_above, exp_lower, float_above
+from shuffledp.numerics.tabulated import log_of
 
 _LARGEST_EPSILON = 700.0  # delta does not increase with epsilon, so this one serves for all beyond
 _BITS = 48

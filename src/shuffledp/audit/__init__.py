@@ -14,10 +14,12 @@ from shuffledp.audit.black_box import (
     empirical,
     empirical_gaussian,
 )
-from shuffledp.audit.channels import Channel, channel, enumerate_tape
 from shuffledp.audit.enumeration import (
+    Channel,
     ExactAudit,
     bounds,
+    channel,
+    enumerate_tape,
     exact,
     fraction,
     profile,

@@ -36,8 +36,8 @@ from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import below_one, fraction_of_one, whole
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.numerics.masses import binomial_at_least
 from shuffledp.numerics.rounding import log_lower
-from shuffledp.numerics.tails import binomial_at_least
 
 Score: TypeAlias = Callable[[Floats], Floats]
 """A number for each row of outcomes."""

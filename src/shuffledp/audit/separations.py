@@ -27,9 +27,8 @@ import numpy as np
 
 from shuffledp.accounting.exact import local_ratio
 from shuffledp.accounting.noisy_count import binomial_level
-from shuffledp.audit.channels import Channel, channel
-from shuffledp.audit.enumeration import fraction, pure_epsilon, pure_ratio
-from shuffledp.audit.multisets import ExactViews
+from shuffledp.audit.enumeration import Channel, channel, fraction, pure_epsilon, pure_ratio
+from shuffledp.audit.search import ExactViews
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import Law

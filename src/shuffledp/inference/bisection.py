@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.amplify import amplify, calibrate
-from shuffledp.accounting.generator import bound_generator
+from shuffledp.accounting.base import bound_generator
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.privacy import Guarantee

@@ -53,7 +53,7 @@ from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.masses import binomial_masses
 from shuffledp.planner.choice import order_candidates
 from shuffledp.planner.question import Candidate, Limits, Problem
-from shuffledp.planner.worst import worst_bin, worst_case
+from shuffledp.planner.rows import worst_bin, worst_case
 from shuffledp.protocols.count_min import CountMinAnalyzer
 from shuffledp.protocols.zsum import ZsumAnalyzer
 from shuffledp.protocols.zsum_histogram import ZsumHistogramAnalyzer

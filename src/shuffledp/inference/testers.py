@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.generator import bound_generator
+from shuffledp.accounting.base import bound_generator
 from shuffledp.accounting.moved_message import poisson_level
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from shuffledp.core import load_later
 
 if TYPE_CHECKING:
-    from shuffledp.ledger.budget import Budget, Charge, Spent
-    from shuffledp.ledger.events import Entry
+    from shuffledp.ledger.budget import Budget, Charge, Entry, Spent
     from shuffledp.ledger.ledger import Ledger, Spending, Verified
 
 __all__ = ["DATASET", "Budget", "Charge", "Entry", "Ledger", "Spending", "Spent", "Verified"]
@@ -18,8 +17,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "budget": "Budget Charge Spent",
-            "events": "Entry",
+            "budget": "Budget Charge Entry Spent",
             "ledger": "Ledger Spending Verified",
         },
     )

@@ -19,8 +19,17 @@ from typing import Any
 from shuffledp.core.errors import BudgetError, LedgerError, ParameterError
 from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.ledger import DATASET
-from shuffledp.ledger.budget import Budget, Spent, add_up, find_excess
-from shuffledp.ledger.events import Account, Entry, Event, find_head, replay
+from shuffledp.ledger.budget import (
+    Account,
+    Budget,
+    Entry,
+    Event,
+    Spent,
+    add_up,
+    find_excess,
+    find_head,
+    replay,
+)
 from shuffledp.ledger.stores import Store, check_writable, open_store
 
 __all__ = ["Ledger", "Spending", "Verified"]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shuffledp.core.errors import LedgerError, UnsupportedError
-from shuffledp.ledger.events import Event, check_chain, seal
+from shuffledp.ledger.budget import Event, check_chain, seal
 
 Decision = Callable[[Sequence[Event]], Sequence[Event]]
 """What to append, given everything that is there; it may raise instead."""

@@ -36,11 +36,10 @@ from shuffledp.live.groups import estimate_groups
 from shuffledp.live.keys import AnalyzerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.servers import add_noise
-from shuffledp.live.wire.batch import Manifest, check_batch, write_receipt
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Noise, compute_guarantee
 from shuffledp.live.wire.question import Question
-from shuffledp.live.wire.report import open_inner
+from shuffledp.live.wire.report import Manifest, check_batch, open_inner, write_receipt
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.one_question import scale_up
 from shuffledp.tasks import task_named

@@ -18,9 +18,15 @@ from shuffledp.live.dummies import make_dummies
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, TakenError, find_digest, recognize
 from shuffledp.live.store import DamageError, State, Store, WindowRow
-from shuffledp.live.wire.batch import Manifest, sort_records, verify_receipt
 from shuffledp.live.wire.document import Collection
-from shuffledp.live.wire.report import Opened, open_report, split_upload
+from shuffledp.live.wire.report import (
+    Manifest,
+    Opened,
+    open_report,
+    sort_records,
+    split_upload,
+    verify_receipt,
+)
 
 __all__ = ["Reply", "Shuffler", "open_reports"]
 

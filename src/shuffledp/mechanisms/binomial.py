@@ -33,7 +33,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Calibration, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.mechanisms._answers import read_integers
+from shuffledp.mechanisms import read_integers
 from shuffledp.numerics import tape
 from shuffledp.numerics.intervals import BinomialError, BinomialLaw
 from shuffledp.numerics.rounding import exp_lower, float_above

@@ -26,7 +26,7 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
-from shuffledp.mechanisms._answers import promise_pure, read_exactly
+from shuffledp.mechanisms import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import Choice
 
 

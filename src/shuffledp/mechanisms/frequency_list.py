@@ -45,7 +45,7 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
-from shuffledp.mechanisms._answers import promise_pure, read_exactly
+from shuffledp.mechanisms import promise_pure, read_exactly
 from shuffledp.numerics.exact_draws import ExpMinus, cut_weights, find_position
 
 _MOST = 1000  # people: a million steps

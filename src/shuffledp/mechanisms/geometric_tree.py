@@ -28,7 +28,7 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.mechanisms._answers import find_rate, promise_pure, read_integers
+from shuffledp.mechanisms import find_rate, promise_pure, read_integers
 from shuffledp.numerics.exact_draws import draw_discrete_laplace
 from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_question
 from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels

@@ -39,7 +39,7 @@ from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
-from shuffledp.mechanisms._answers import (
+from shuffledp.mechanisms import (
     find_rate,
     promise_pure,
     read_exactly,

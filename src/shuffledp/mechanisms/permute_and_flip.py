@@ -32,7 +32,7 @@ from shuffledp.core.mechanism import MechanismSpec, Selection
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Parameters
 from shuffledp.core.randomizer import WordSource
-from shuffledp.mechanisms._answers import promise_pure
+from shuffledp.mechanisms import promise_pure
 from shuffledp.mechanisms.exponential import Exponential
 from shuffledp.numerics.exact_draws import draw_bernoulli_exp
 

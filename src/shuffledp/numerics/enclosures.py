@@ -35,9 +35,8 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.numerics.masses import stirling_error
+from shuffledp.numerics.masses import TINY, stirling_error
 from shuffledp.numerics.rounding import UNIT, float_above, float_below
-from shuffledp.numerics.tails import TINY
 
 LARGEST_TRIALS = 2**50
 """Whole numbers up to here, and sums of a few of them, are floats."""

@@ -40,8 +40,8 @@ from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial
 from shuffledp.numerics.intervals import BinomialSum, NoiseError
+from shuffledp.numerics.masses import binomial_at_least, binomial_at_most
 from shuffledp.numerics.rounding import dyadic_above
-from shuffledp.numerics.tails import binomial_at_least, binomial_at_most
 from shuffledp.protocols.shared.assembly import register, shuffle
 
 

@@ -14,8 +14,7 @@ from shuffledp.core.task import Task
 from shuffledp.mechanisms.several import Asked, Several
 from shuffledp.planner import choose
 from shuffledp.planner.question import Problem, curators
-from shuffledp.planner.rows import measure
-from shuffledp.planner.worst import worst_case
+from shuffledp.planner.rows import measure, worst_case
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import spread_groups
 

@@ -2,7 +2,7 @@
 
 A person has R values that count, from none up to K, and S is what they add up to, measured from the middle of the range in
 halves of it: so |S| <= R <= K. Everybody's S and R are added up, both sums get noise, and the mean follows from their
-ratio, with an interval by the law of numerator - r denominator (`numerics.intervals.ratio`).
+ratio, with an interval by the law of numerator - r denominator (`numerics.intervals.sample`).
 
 Shuffled, both sums are parts of one bundle. A curator has them for the price of one: replacing somebody moves (S, R) by at
 most 2 K in l1. For |S - S'| + |R - R'| with R >= R' is at most R + R' + (R - R') = 2 R.
@@ -28,7 +28,7 @@ from shuffledp.engine.reducing import Reduced
 from shuffledp.mechanisms import geometric
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.intervals.laplace import DiscreteLaplaceError
-from shuffledp.numerics.intervals.ratio import RatioError
+from shuffledp.numerics.intervals.sample import RatioError
 from shuffledp.questions.answer import Answer, expose
 from shuffledp.questions.question import Question
 from shuffledp.questions.survey import Survey

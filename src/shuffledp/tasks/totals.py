@@ -121,7 +121,7 @@ class Mean(_Numbers):
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
         """Say so if the mean is a ratio of which nothing is known."""
-        from shuffledp.numerics.intervals.ratio import RatioError
+        from shuffledp.numerics.intervals.sample import RatioError
 
         law = estimate.error
         if not isinstance(law, RatioError) or not law.covers_all(_USUAL_LEVEL):

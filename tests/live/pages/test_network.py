@@ -9,7 +9,7 @@ import pytest
 from live.pages.conftest import serve
 from live.pages.test_pages import Visit, answer
 from shuffledp.live import describe_trust
-from shuffledp.live.serve.tls import Certificate, trust
+from shuffledp.live.serve.http import Certificate, trust
 from shuffledp.live.wire import Collection
 
 pytestmark = pytest.mark.xdist_group("browser")

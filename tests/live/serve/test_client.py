@@ -11,7 +11,7 @@ import shuffledp as sdp
 from shuffledp.live.device import Device, Sending
 from shuffledp.live.serve import client
 from shuffledp.live.serve.http import read_body
-from shuffledp.live.wire.batch import sign_fetch
+from shuffledp.live.wire.report import sign_fetch
 
 COLLECTION = live.make_collection()
 LOST = httpx.ReadError("the connection broke")

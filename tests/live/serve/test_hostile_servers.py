@@ -223,7 +223,7 @@ def test_replies_that_are_nested_or_point_elsewhere():
 def test_a_batch_beyond_all_bounds_is_not_fetched(tmp_path):
     """A manifest may state 2^40 reports: the analyzer does not even ask for them."""
     from shuffledp.live.serve import analyzer as role
-    from shuffledp.live.wire.batch import Manifest
+    from shuffledp.live.wire.report import Manifest
 
     asked = []
 

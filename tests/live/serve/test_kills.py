@@ -13,7 +13,7 @@ import shuffledp as sdp
 from live.server_support import make_collection as make_noisy
 from shuffledp.live.keys import signing_public
 from shuffledp.live.serve.client import Operator, send_upload
-from shuffledp.live.serve.processes import start
+from shuffledp.live.serve.folders import start
 from shuffledp.live.wire.document import Windows
 from shuffledp.live.wire.report import join_upload, seal_inner, seal_report
 

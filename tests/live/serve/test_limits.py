@@ -15,8 +15,8 @@ from live.test_roles import open_shuffler
 from shuffledp.live.serve.analyzer import write_csv
 from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
 from shuffledp.live.serve.http import bind
-from shuffledp.live.wire.batch import sign_fetch
 from shuffledp.live.wire.document import Windows
+from shuffledp.live.wire.report import sign_fetch
 
 
 @pytest.mark.parametrize("window", ["9" * 5000, "-1", "2", "1e3", "00", "\u0661", "x"])

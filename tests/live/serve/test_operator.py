@@ -8,7 +8,7 @@ import pytest
 
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.live.design import make_collection, parse_survey
-from shuffledp.live.serve import processes
+from shuffledp.live.serve import folders
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.operator import Desk, Planner, read_form
 
@@ -113,10 +113,10 @@ def test_if_a_role_does_not_start_both_end(monkeypatch):
         def stop(self):
             ended.append(self.name)
 
-    monkeypatch.setattr(processes, "start", lambda role, *_, **__: Broken(role))
+    monkeypatch.setattr(folders, "start", lambda role, *_, **__: Broken(role))
     home = SimpleNamespace(collection=lambda: SimpleNamespace(url="http://127.0.0.1:8000"))
     with pytest.raises(UnsupportedError, match="ended at once"):
-        processes.start_roles(home, 8001)
+        folders.start_roles(home, 8001)
     assert ended == ["analyzer", "shuffler"]
 
 

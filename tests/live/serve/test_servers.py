@@ -13,8 +13,7 @@ import shuffledp as sdp
 from live.test_roles import open_analyzer, open_shuffler
 from shuffledp.live.serve.pool import Intake
 from shuffledp.live.serve.shuffler import Buckets, ShufflerServer
-from shuffledp.live.wire.batch import sign_fetch
-from shuffledp.live.wire.report import MEDIA_TYPE, join_upload
+from shuffledp.live.wire.report import MEDIA_TYPE, join_upload, sign_fetch
 
 COLLECTION = live.make_collection()
 REPORTS = [live.make_report(COLLECTION, 0, seed) for seed in range(25)]

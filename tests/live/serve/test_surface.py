@@ -16,8 +16,7 @@ from shuffledp.live.serve.http import host_of, problem
 from shuffledp.live.serve.journal import Health, Journal
 from shuffledp.live.serve.operator import Desk, make_desk_app
 from shuffledp.live.serve.shuffler import ABSENCE, JUMP, AwayStore, Buckets, Watch, _say_time
-from shuffledp.live.wire.batch import sign_fetch
-from shuffledp.live.wire.report import join_upload
+from shuffledp.live.wire.report import join_upload, sign_fetch
 
 ID = COLLECTION.id.hex()
 WORD = {"Authorization": "Bearer word"}

@@ -11,9 +11,8 @@ import pytest
 import live_support as live
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.live import describe_trust
-from shuffledp.live.serve import Desk, Place, tls
-from shuffledp.live.serve.http import bind
-from shuffledp.live.serve.tls import Certificate, choose_certificate, trust
+from shuffledp.live.serve import Desk, Place, http
+from shuffledp.live.serve.http import Certificate, bind, choose_certificate, trust
 from shuffledp.live.wire import Collection
 
 HOST = "192.0.2.7"
@@ -46,7 +45,7 @@ def test_a_certificate_of_its_own_is_kept_and_private(host, tmp_path):
 
 def test_a_certificate_that_ends_soon_is_made_anew(tmp_path, monkeypatch):
     folder = tmp_path / "tls"
-    monkeypatch.setattr(tls, "_DAYS", tls._RENEWED - 1)
+    monkeypatch.setattr(http, "_DAYS", http._RENEWED - 1)
     old = choose_certificate(HOST, "self", folder).fingerprint
     monkeypatch.undo()
     new = choose_certificate(HOST, "self", folder).fingerprint
@@ -57,10 +56,10 @@ def test_a_certificate_that_ends_soon_is_made_anew(tmp_path, monkeypatch):
 def test_only_the_certificates_that_were_named_are_trusted(tmp_path, monkeypatch):
     """Not those of the environment: whoever sets a variable there could read what is sent."""
     foreign = choose_certificate(HOST, "self", tmp_path / "tls")
-    usual = tls._trust.__wrapped__("").cert_store_stats()
+    usual = http._trust.__wrapped__("").cert_store_stats()
     monkeypatch.setenv("SSL_CERT_FILE", str(foreign.chain))
-    assert tls._trust.__wrapped__("").cert_store_stats() == usual
-    named = tls._trust.__wrapped__(foreign.chain.read_text())
+    assert http._trust.__wrapped__("").cert_store_stats() == usual
+    named = http._trust.__wrapped__(foreign.chain.read_text())
     assert named.cert_store_stats()["x509"] == usual["x509"] + 1
     assert named.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
 

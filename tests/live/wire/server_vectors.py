@@ -10,8 +10,8 @@ import hashlib
 import live_support as live
 from live.wire import reference
 from live.wire.vectors import FOLDER, write
-from shuffledp.live.wire.batch import Manifest, write_receipt
 from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.report import Manifest, write_receipt
 
 __all__ = ["FOLDER", "WRITERS"]
 

@@ -7,7 +7,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.wire.batch import (
+from shuffledp.live.wire.report import (
     Manifest,
     check_batch,
     sign_fetch,
@@ -130,15 +130,15 @@ def test_one_pair_in_the_wrong_order_is_enough(place):
 
 
 def test_records_are_compared_across_the_pieces_in_which_they_are_read(monkeypatch):
-    from shuffledp.live.wire import batch
+    from shuffledp.live.wire import report
 
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 3, size=(300, 3), dtype=np.uint8)
     rows = rows[sort_records(rows)]
     for piece in (1, 2, 7, 299, 300):
-        monkeypatch.setattr(batch, "_ROWS", piece)
-        assert batch.is_sorted(rows)
+        monkeypatch.setattr(report, "_ROWS", piece)
+        assert report.is_sorted(rows)
         for place in np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)):
             swapped = rows.copy()
             swapped[[place, place + 1]] = swapped[[place + 1, place]]
-            assert not batch.is_sorted(swapped)
+            assert not report.is_sorted(swapped)

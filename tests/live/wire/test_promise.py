@@ -12,9 +12,9 @@ from scipy.stats import binom
 import live_support as live
 from live import server_support
 from live.wire.test_vectors import CLIENT, NODE, needs_node
-from shuffledp.accounting import generator
+from shuffledp.accounting import base
 from shuffledp.accounting.amplify import profile
-from shuffledp.accounting.generator import bound_generator
+from shuffledp.accounting.base import bound_generator
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.live.design import make_collection, parse_survey
 from shuffledp.live.wire import promise
@@ -156,7 +156,7 @@ def watch_words(monkeypatch, questions, pledge, calls=1):
     for each in (promise._compute, promise._compute_one, promise._compute_served):
         each.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(generator, "bound_generator", pay)
+        patched.setattr(base, "bound_generator", pay)
         with pytest.raises(EnoughError):
             compute_guarantee(questions, pledge)
     return seen

@@ -9,9 +9,14 @@ import live_support as live
 import shuffledp as sdp
 from live.wire.server_vectors import FOLDER, WRITERS
 from shuffledp.live.analyzer import count_messages, open_records
-from shuffledp.live.wire.batch import Manifest, check_batch, sort_records, verify_receipt
 from shuffledp.live.wire.document import Collection
-from shuffledp.live.wire.report import open_report
+from shuffledp.live.wire.report import (
+    Manifest,
+    check_batch,
+    open_report,
+    sort_records,
+    verify_receipt,
+)
 
 
 def read(name):

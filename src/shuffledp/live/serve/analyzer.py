@@ -37,7 +37,7 @@ from shuffledp.live.serve.journal import (
 )
 from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
-from shuffledp.live.wire.batch import Manifest
+from shuffledp.live.wire.report import Manifest
 from shuffledp.protocols import spec
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from shuffledp.live.analyzer import Analyzer
     from shuffledp.live.serve.folders import Home
-    from shuffledp.live.serve.tls import Certificate
+    from shuffledp.live.serve.http import Certificate
     from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.question import Question
 

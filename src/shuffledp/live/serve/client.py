@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import DataError, WireError
 from shuffledp.live.device import Device, Sending, read_reply
-from shuffledp.live.serve.tls import trust
-from shuffledp.live.wire.batch import sign_fetch
+from shuffledp.live.serve.http import trust
 from shuffledp.live.wire.document import Collection, read_url
-from shuffledp.live.wire.report import MEDIA_TYPE
+from shuffledp.live.wire.report import MEDIA_TYPE, sign_fetch
 from shuffledp.live.wire.strict import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
     from shuffledp.live.serve.folders import Home
-    from shuffledp.live.serve.tls import Certificate
+    from shuffledp.live.serve.http import Certificate
 
 __all__ = ["Operator", "ask", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
 

@@ -1,26 +1,191 @@
-"""What both servers share: bodies that are bounded, errors as problem documents (RFC 9457), and how to listen."""
+"""What both servers share: bodies that are bounded, errors as problem documents (RFC 9457), and how to listen.
+
+Certificates: one that the operator has, or one that is made here and signs itself.
+
+Browsers give pages their cryptography in secure contexts alone: https, or http on this very machine.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ipaddress
+import re
 import signal
 import socket
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from shuffledp.core.errors import DataError, UnsupportedError, WireError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError, WireError
+from shuffledp.live.disk import make_private, read_private, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
+    from ssl import SSLContext
 
+    from cryptography.x509 import GeneralName
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from shuffledp.live.serve.tls import Certificate
 
-__all__ = ["CORS", "bind", "host_of", "listen", "problem", "read_body", "require_serve", "run_loop"]
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_DAYS, _RENEWED = (
+    365,
+    14,
+)  # days that a certificate of ours is good for, and before the end of which there is a new one
+_EVERYWHERE = ("0.0.0.0", "::", "*")  # noqa: S104
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """The files of a certificate and its key, as TLS wants them."""
+
+    chain: Path
+    key: Path
+    own: bool = False
+    """Whether it signs itself, so that people must be told its fingerprint."""
+
+    @classmethod
+    def read(cls, text: str) -> Certificate:
+        """The files that `CERT,KEY` names, if they belong together."""
+        chain, _, key = text.partition(",")
+        found = cls(chain=Path(chain), key=Path(key))
+        try:
+            import ssl
+
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(found.chain, found.key)
+        except OSError as error:  # a key of another certificate, too
+            said = "must be CERT,KEY: the files of a certificate and of its key, both PEM"
+            raise ParameterError("tls", text, f"{said} ({error.strerror or error})") from None
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.chain},{self.key}"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate, as browsers show it."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.x509 import load_pem_x509_certificate
+
+        found = load_pem_x509_certificate(self.chain.read_bytes()).fingerprint(SHA256())
+        return found.hex(":").upper()
+
+
+def choose_certificate(host: str, tls: str | None, folder: Path) -> Certificate | None:
+    """What `--host` and `--tls` ask for; None on this machine without TLS. What we make is kept in the folder."""
+    if host in _EVERYWHERE or not _is_address(host):
+        said = (
+            "must be the one address or name, in small letters, by which people reach this machine"
+        )
+        raise ParameterError("host", host, said)
+    if tls is None and host not in LOOPBACK:
+        raise ParameterError(
+            "tls",
+            None,
+            f"must be given for host={host!r}: browsers encrypt answers on protected pages (https) only, and plain http "
+            "is one on this very machine alone; write --tls self, or --tls CERT,KEY",
+        )
+    if tls is None:
+        return None
+    return _keep(host, make_private(folder)) if tls == "self" else Certificate.read(tls)
+
+
+def _is_address(host: str) -> bool:
+    """Whether it is an IP address, or may be a name.
+
+    >>> [_is_address(host) for host in ("survey.example", "fe80::1", "192.0.2.7", "Survey.example", "a b", "")]
+    [True, True, True, False, False, False]
+    """
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return _NAME.fullmatch(host) is not None
+    return True
+
+
+def _keep(host: str, folder: Path) -> Certificate:
+    """The certificate of a host that is kept in the folder; a new one if there is none, or it ends soon."""
+    from cryptography.x509 import load_pem_x509_certificate
+
+    name = host.replace(":", "_")
+    kept = Certificate(chain=folder / f"{name}.pem", key=folder / f"{name}.key", own=True)
+    now = datetime.datetime.now(datetime.UTC)
+    if kept.chain.exists() and kept.key.exists():
+        read_private(kept.key)
+        ends = load_pem_x509_certificate(kept.chain.read_bytes()).not_valid_after_utc
+        if ends - now > datetime.timedelta(days=_RENEWED):
+            return kept
+    chain, key = _make(host, now)
+    write_whole(kept.key, [key])
+    write_whole(kept.chain, [chain])
+    return kept
+
+
+def _make(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
+    """A certificate that signs itself, for one host and for servers alone, and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "shuffledp serve")])
+    try:
+        where: GeneralName = x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        where = x509.DNSName(host)
+    found = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=_DAYS))
+        .add_extension(x509.SubjectAlternativeName([where]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return found.public_bytes(serialization.Encoding.PEM), private
+
+
+def trust(certificate: Certificate | None = None) -> SSLContext:
+    """Trust what everybody trusts, and this certificate for the host that it names.
+
+    Made once and shared: it takes longer to make than most requests to answer.
+
+    >>> trust() is trust()
+    True
+    """
+    return _trust("" if certificate is None else certificate.chain.read_text())
+
+
+@cache
+def _trust(chain: str) -> SSLContext:
+    import ssl
+
+    import httpx
+
+    found = httpx.create_ssl_context(trust_env=False)
+    if chain:
+        found.load_verify_locations(cadata=chain)
+        found.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # its issuer need not be known
+    return found
+
 
 CORS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
 """The page may come from elsewhere, on purpose. Nothing here depends on who asks: no cookie, no credentials."""

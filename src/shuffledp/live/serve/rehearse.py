@@ -25,8 +25,7 @@ from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
 from shuffledp.live.design import make_collection
 from shuffledp.live.serve.client import Operator, connect, send_upload
-from shuffledp.live.serve.folders import Home
-from shuffledp.live.serve.processes import find_port, play_roles
+from shuffledp.live.serve.folders import Home, find_port, play_roles
 from shuffledp.live.serve.simulate import make_decreasing_law, seal_people, send_people
 from shuffledp.live.wire.report import join_upload, seal_inner, seal_report
 from shuffledp.protocols.tree import TreeAnalyzer

@@ -39,9 +39,8 @@ from shuffledp.live.serve.journal import (
 from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset, write_privacy
 from shuffledp.live.serve.pool import Intake, ReportPool
 from shuffledp.live.store import AwayError, DamageError
-from shuffledp.live.wire.batch import verify_fetch
 from shuffledp.live.wire.document import ONE_OPERATOR, read_url
-from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload
+from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload, verify_fetch
 
 if TYPE_CHECKING:
     import socket
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from shuffledp.live.serve.folders import Home
-    from shuffledp.live.serve.tls import Certificate
+    from shuffledp.live.serve.http import Certificate
     from shuffledp.live.shuffler import Shuffler
     from shuffledp.live.store import Store
 

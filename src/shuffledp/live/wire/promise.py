@@ -221,7 +221,7 @@ def _compute_one(
     the same one, except with a probability that is part of delta; more of them never hurt.
     """
     from shuffledp.accounting.amplify import profile
-    from shuffledp.numerics.tails import binomial_at_most
+    from shuffledp.numerics.masses import binomial_at_most
 
     most = max(each.randomizer.epsilon0 for each in protocols)
     left = _set_generator_aside(words, honest, delta, most)
@@ -278,7 +278,7 @@ def _compute_served(
 
 def set_served_aside(bins: int, words: int, pledge: Pledge) -> float:
     """What is left of delta for uniform words of one server, with two for each bin, and of one device."""
-    from shuffledp.accounting.generator import bound_generator
+    from shuffledp.accounting.base import bound_generator
 
     times = pledge.reports_per_device if pledge.composed else 1
     added = bound_generator(1, 2 * bins * times, pledge.epsilon)
@@ -303,7 +303,7 @@ def _set_generator_aside(
     anything: then half of delta is set aside, and `reach` says which epsilon the other half gives, which is the one
     that we state.
     """
-    from shuffledp.accounting.generator import bound_generator
+    from shuffledp.accounting.base import bound_generator
 
     left = Fraction(delta) - bound_generator(honest, words, most)
     if 2 * left >= Fraction(delta):

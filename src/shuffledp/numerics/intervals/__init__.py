@@ -16,8 +16,12 @@ if TYPE_CHECKING:
         NoiseError,
         NoiseWindow,
     )
-    from shuffledp.numerics.intervals.bounded import BoundedError, OneBitError
-    from shuffledp.numerics.intervals.counts import SupportLaw, TwoBinomialsError
+    from shuffledp.numerics.intervals.counts import (
+        BoundedError,
+        OneBitError,
+        SupportLaw,
+        TwoBinomialsError,
+    )
     from shuffledp.numerics.intervals.laplace import (
         Difference,
         DifferenceError,
@@ -50,8 +54,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         __name__,
         {
             "binomial": "BinomialError BinomialLaw BinomialSum NoiseError NoiseWindow",
-            "bounded": "BoundedError OneBitError",
-            "counts": "SupportLaw TwoBinomialsError",
+            "counts": "BoundedError OneBitError SupportLaw TwoBinomialsError",
             "laplace": "Difference DifferenceError DiscreteLaplace DiscreteLaplaceError SharedNoise SharedNoiseError",
         },
     )

@@ -28,7 +28,7 @@ from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics import masses
-from shuffledp.numerics.tails import binomial_at_least
+from shuffledp.numerics.masses import binomial_at_least
 
 _TRIED: Floats = np.geomspace(1e-3, 1e3, 181)  # s in units of 1 / stderr
 FEW_TRIED: Floats = _TRIED[60:141:4]

@@ -6,7 +6,7 @@ protocol), and derives guarantee, accountant and local floor. `shuffled(make_loc
 same protocol behind a shuffler, at the largest epsilon0 that its own accountant allows.
 
 Devices and their accountants know laws of uniform words. What the generator's words add to delta
-(`accounting.generator`) is set aside before a protocol is built, and is part of every delta above 0.
+(`accounting.base`) is set aside before a protocol is built, and is part of every delta above 0.
 
     @local(name="krr", task="histogram", title="k-ary randomized response", reference="...")
     def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
 
-from shuffledp.accounting.base import SMALLEST_DELTA
-from shuffledp.accounting.generator import Computational, bound_generator
+from shuffledp.accounting.base import SMALLEST_DELTA, Computational, bound_generator
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model, round_up

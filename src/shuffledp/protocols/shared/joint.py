@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from shuffledp.accounting.base import gaussian_epsilon, gaussian_scale, invert
+from shuffledp.accounting.base import find_ideal, gaussian_epsilon, gaussian_scale, invert
 from shuffledp.accounting.compose import compose_curve
-from shuffledp.accounting.generator import find_ideal
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.protocol import (
