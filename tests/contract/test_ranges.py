@@ -61,6 +61,7 @@ NUMBERS = {
     float: {"-1": -1.0, "0": 0.0, "1": 1.0, "2": 2.0},
     Fraction: {"-1": Fraction(-1), "0": Fraction(0), "1": Fraction(1), "2": Fraction(2)},
 }
+PLAIN = (int, float, bool, Fraction)
 VALID = "fine"
 """In the table: this number is not refused, or only together with others."""
 SLOW = {"n", "fake", "most_events", "epsilon", "honest", "messages", "max_messages"}
@@ -185,6 +186,13 @@ def probe(label, make, given, names, skip=frozenset()):
             yield f"{label}, {name} = {'; '.join(said)}"
 
 
+def list_defaults(label, make):
+    """A line with the numbers that nobody has to choose."""
+    takes = signature(make).parameters.values()
+    found = [f"{each.name}={each.default!r}" for each in takes if type(each.default) in PLAIN]
+    return [f"{label}, defaults: {', '.join(found)}"] if found else []
+
+
 def probe_maker(name):
     make, given = MAKERS[name]
     takes = signature(make).parameters
@@ -193,7 +201,8 @@ def probe_maker(name):
         for each in takes
         if each in takes and takes[each].default not in (None, takes[each].empty)
     } | dict(given)
-    return list(probe(f"make {name}", make, given, sorted(given), SLOW))
+    label = f"make {name}"
+    return [*list_defaults(label, make), *probe(label, make, given, sorted(given), SLOW)]
 
 
 def parts_of(found, depth=3):
@@ -214,14 +223,16 @@ def probe_device(name):
             continue
         seen.add(kind)
         given = {each.name: getattr(part, each.name) for each in fields(part) if each.init}
-        found += probe(f"{name} has {kind.__name__}", kind, given, given)
+        label = f"{name} has {kind.__name__}"
+        found += [*list_defaults(label, kind), *probe(label, kind, given, given)]
     return found
 
 
 def probe_other(name):
     make, given = OTHERS[name]
     computed = {each for each in given if type(given[each]) is int}
-    return list(probe(name, make, given, given, set() if isclass(make) else computed))
+    skip = set() if isclass(make) else computed
+    return [*list_defaults(name, make), *probe(name, make, given, given, skip)]
 
 
 def list_numbers(content, path=()):
