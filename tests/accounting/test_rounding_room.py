@@ -23,10 +23,9 @@ from shuffledp.accounting import (
     noisy_count,
     positive_part,
     pure_total,
-    views,
 )
 from shuffledp.core.protocol import Promise
-from shuffledp.numerics import enclosures, rounding, tails
+from shuffledp.numerics import enclosures, masses, rounding
 from shuffledp.numerics.intervals import counts, sample
 from shuffledp.protocols import levels, several_values
 from shuffledp.protocols.shared import joint
@@ -44,9 +43,8 @@ MODULES = [
     noisy_count,
     positive_part,
     pure_total,
-    views,
     enclosures,
-    tails,
+    masses,
     counts,
     sample,
     levels,
@@ -62,7 +60,7 @@ FLOOD = correlated.NegativeBinomialFlood(r=12.0, p=0.9)
 
 CORRELATED = correlated.CorrelatedNoise(epsilon_star=0.7, flood=FLOOD)
 CURVE, OTHER = (amplify.profile(epsilon0=1.0, n=n, honest=1) for n in (1_000, 700))
-TABLE = views.CurveTable(grid=np.array([0.0, 0.5, 1.0]), deltas=np.array([0.2, 0.05]))
+TABLE = compose.CurveTable(grid=np.array([0.0, 0.5, 1.0]), deltas=np.array([0.2, 0.05]))
 LEVELS = levels.Levels(k=4, people={0.5: 4, 2.0: 6}).hide_level(2.0)
 HISTOGRAM = protocols.dummies_histogram.make(n=1_000, k=4, epsilon=0.5, delta=1e-6, honest=1.0)
 MOVED = several_values.MovedValue(inner=HISTOGRAM, values=2, place=1)
@@ -204,9 +202,9 @@ CASES = {
         lambda: compose.compose_delta([CURVE] * 3, epsilon=0.0, near=1e-4, points=64),
     ),
     "composed distance": (compose, lambda: compose._sum_up((CURVE, CURVE), 1e-6, 64)[0]),
-    "trade-off": (views, lambda: TABLE.trade_off(0.2)),
-    "trade-off, flat": (views, lambda: TABLE.trade_off(0.6)),
-    "gaussian": (views, lambda: float(views._gaussian_delta_below(np.array([0.5]), 0.7)[0])),
+    "trade-off": (compose, lambda: TABLE.trade_off(0.2)),
+    "trade-off, flat": (compose, lambda: TABLE.trade_off(0.6)),
+    "gaussian": (compose, lambda: float(compose._gaussian_delta_below(np.array([0.5]), 0.7)[0])),
     "sample mean": (
         sample,
         lambda: end(sample.bound_sampling(0.3, 0.6, 100, 1000, 0.05, (0.0, 2.0)), 1),
@@ -221,7 +219,7 @@ CASES = {
         sample,
         lambda: end([sample._sum_tail(np.array([20.0]), np.array([300.0]), 100, 1000)], 0),
     ),
-    "series": (tails, lambda: tails.sum_falling_series(0.5, lambda i: 0.5 + 0 * i, 0.7)),
+    "series": (masses, lambda: masses.sum_falling_series(0.5, lambda i: 0.5 + 0 * i, 0.7)),
     "gaining": (correlated, lambda: CORRELATED.bound_gaining(0.3)),
     "losing": (correlated, lambda: CORRELATED.bound_losing(0.3)),
     "pair": (correlated, lambda: correlated.CorrelatedPair(noise=CORRELATED).delta(1.0)),

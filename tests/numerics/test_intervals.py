@@ -15,7 +15,6 @@ from shuffledp.numerics.intervals import (
     SharedNoise,
     SharedNoiseError,
     binomial,
-    bounded,
     counts,
     laplace,
 )
@@ -178,8 +177,8 @@ def test_a_range_leaves_half_of_beta_on_each_side(beta):
 
 def test_normal_quantiles():
     tail = np.concatenate([10.0 ** -np.arange(1, 300), np.linspace(0.001, 0.999, 999)])
-    np.testing.assert_allclose(bounded._isf(tail), norm.isf(tail), rtol=1e-11, atol=1e-14)
-    assert np.all(np.isinf(bounded._isf(np.array([0.0, -1.0]))))
+    np.testing.assert_allclose(counts._isf(tail), norm.isf(tail), rtol=1e-11, atol=1e-14)
+    assert np.all(np.isinf(counts._isf(np.array([0.0, -1.0]))))
 
 
 def test_scores_are_near_normal_quantiles():
@@ -205,7 +204,7 @@ def test_a_bias_widens_both_sides():
     low, high = plain.interval(10.0, 0.95)
     assert biased.interval(10.0, 0.95) == pytest.approx((low - 3, high + 3))
     plain, biased = (
-        bounded.BoundedError(
+        counts.BoundedError(
             stderr=1.0, most=(1.0, 0.0, 0.0), least=1.0, reach=0.001, limits=(0.0, 99.0), bias=bias
         )
         for bias in (0.0, 3.0)
