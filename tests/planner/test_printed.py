@@ -150,3 +150,14 @@ def test_a_curator_has_the_smallest_error_of_its_mechanisms():
 def test_rounds_are_remarked_where_there_is_a_shuffler():
     given = {"n": 2000, "epsilon": 1.0, "delta": 1e-6, "lower": 0, "upper": 9}
     assert sdp.plan("median", models="local", **given).remarks == ()
+
+
+def test_lies_that_can_make_it_anything_are_called_any(plans):
+    plan = plans["liars"]
+    row = next(row for row in plan.rows if row.available and row.model is sdp.Model.LOCAL)
+    everything = 2000 * 5
+    for share, text in ((0.001, _shorten(plan.bias(row) / 20)), (1.0, "any")):
+        assert replace(plan, liars=share).tell_bias(row) == text
+    assert replace(plan, liars=1.0).bias(row) >= everything
+    curator = next(row for row in plan.rows if row.available and row.model is sdp.Model.CENTRAL)
+    assert replace(plan, liars=0.5).tell_bias(curator) == "5,000"

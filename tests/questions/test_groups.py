@@ -15,7 +15,7 @@ from shuffledp.cli import app
 from shuffledp.engine import take_column
 from shuffledp.engine.groups import pair_people
 from shuffledp.tasks import Mean, Sum
-from shuffledp.tasks.groups import Grouped
+from shuffledp.tasks.groups import Grouped, PickedError
 from support import ALPHA
 
 N = 4000
@@ -391,3 +391,26 @@ class TestShapes:
         low, high = answer.estimate.interval(1 - 1e-9)
         assert np.all((low <= truth("quantiles")) & (truth("quantiles") <= high))
         assert answer.estimate.labels[:2] == ("car, 0.25", "car, 0.75")
+
+
+@pytest.mark.parametrize("task", ["count", "sum", "mean", "histogram", "median", "std"])
+def test_exact_intervals_by_group_hold_and_say_something(task):
+    """From intervals of all bins, which need no law of sums: wide, and never idle."""
+    column, given = ASKED[task]
+    rng = sdp.SeededWords(3)
+    asked = {**BY, "epsilon": 20.0, "model": "central", "rng": rng, **given}
+    estimate = sdp.ask(PEOPLE, task, column=column, **asked).estimate
+    wide, close = estimate.exact_interval(0.99), estimate.exact_interval(0.5)
+    exact = truth(task)
+    off = 2.0 if task in ("median", "std") else 0.0  # cells
+    assert np.all((wide.low - off <= exact) & (exact <= wide.high + off))
+    assert np.all((wide.low <= close.low) & (close.high <= wide.high))
+    assert np.all(close.high - close.low < wide.high - wide.low + 1e-9)
+    least, most = estimate.limits
+    assert np.all(wide.high - wide.low < (most - least))
+    one = PickedError(whole=estimate, places=1)
+    assert one.exact_interval(0.0, 0.99) == (wide.low[1], wide.high[1])
+    assert one.interval(0.0, 0.99) == tuple(end[1] for end in estimate.interval(0.99))
+    assert one.stderr == np.asarray(estimate.stderr)[1]
+    some = PickedError(whole=estimate, places=slice(0, 2))
+    assert np.array_equal(some.exact_interval(0.0, 0.99).high, wide.high[:2])
