@@ -70,7 +70,7 @@ def measure(url: str, link: str) -> None:
             slow.send("Performance.enable", {"timeDomain": "threadTicks"})
             page.add_init_script(SEEN)
             page.goto(url)
-            page.wait_for_function("window.usable")
+            page.wait_for_selector("form button[type=submit]")
             usable.append(page.evaluate("window.usable"))
             known = {
                 each["name"]: each["value"]

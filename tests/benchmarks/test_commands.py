@@ -27,6 +27,9 @@ def test_each_page_has_the_survey_that_it_shows(commands, tmp_path):
             break
     survey = sdp.Survey.load(tmp_path / "survey.toml")
     assert [each.name for each in survey.questions] == ["way", "minutes", "home_by_way"]
+    people = sdp.samples.survey(1000).write_csv(tmp_path / "people.csv")
+    answer = sdp.ask(people, survey, rng=sdp.SeededWords(1))
+    assert answer.n == 1000
 
 
 def test_the_grid_has_every_task_and_size(commands, monkeypatch, tmp_path):

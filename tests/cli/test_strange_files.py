@@ -243,3 +243,32 @@ def test_every_output_says_how_many_were_left_out(shuffledp, tmp_path, asked, qu
     result = shuffledp(*told, *PROMISE, *quiet)
     assert result.exit_code == 0, result.output
     assert re.search(r"(?<![0-9,.])500(?![0-9,.][0-9])", result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "dictionary"])
+def test_units_and_dates_are_read_alike_in_every_format(shuffledp, tmp_path, kind):
+    """Text is text, whichever file it stands in."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"x": ["$27.60", "$12.40"] * 400, "day": ["1.3.2024", "11.3.2024"] * 400})
+    path = tmp_path / f"x.{'parquet' if kind == 'dictionary' else kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        (frame.astype("category") if kind == "dictionary" else frame).to_parquet(path)
+    said = ("--strip", "$", "--dates", "dmy", "--where", "day >= '2024-03-05'", "--json")
+    ends = ("--column", "x", "--lower", "0.0", "--upper", "100.0", "--model", "central")
+    row = read_estimate(
+        shuffledp("run", "mean", path, *ends, *said, "--epsilon", "9", "--seed", "1")
+    )
+    assert abs(row["value"] - 12.4) < 0.5
+
+
+def test_what_a_cluster_reads_keeps_what_was_said_about_it():
+    """Spark refuses spellings that it does not know, so it must hear of them."""
+    from shuffledp.engine.formats import Files, find_files
+
+    (found,) = find_files(Files("s3://bucket/x.csv", decimal=","))
+    assert found.spelling.decimal == ","

@@ -446,7 +446,7 @@ def _find_values(file: DataFile, batch: Any, name: str) -> Any:
     import pyarrow as pa
 
     if name in file.columns:
-        return batch.column(name)
+        return file.respell(batch.column(name))
     told = dict(file.partition)[name]
     if told is None:
         return pa.nulls(batch.num_rows, pa.string())

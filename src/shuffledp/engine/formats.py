@@ -37,6 +37,7 @@ from urllib.parse import unquote
 
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.engine.spelling import Spelling
+from shuffledp.engine.values import flatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +205,10 @@ class DataFile:
 
     def respell(self, array: Any) -> Any:
         """Some of its values, with numbers and dates spelt as everywhere: 1234.5, 2024-12-31."""
-        spelt = self.format in _TEXTUAL and str(array.type) in _STRINGS
-        return self.spelling.respell(array) if spelt else array
+        if self.spelling.plain:
+            return array
+        plain = flatten(array)
+        return self.spelling.respell(plain) if str(plain.type) in _STRINGS else array
 
     def type_of(self, name: str) -> str:
         """The type of a column as Arrow calls it, or "text"."""
@@ -296,8 +299,9 @@ def _describe(path: str, text: Format, given: Files) -> DataFile:
         kind = text
     if _is_remote(path):
         lines = int(kind is Format.LINES)
+        named, spelling = (LINE,) * lines, given.spelling
         return DataFile(
-            path=path, format=kind, bytes=0, columns=(LINE,) * lines, types=(TEXT,) * lines
+            path=path, format=kind, bytes=0, columns=named, types=(TEXT,) * lines, spelling=spelling
         )
     if not Path(path).is_file():
         raise DataError(f"{path} is not a file")
@@ -305,7 +309,9 @@ def _describe(path: str, text: Format, given: Files) -> DataFile:
         size = Path(path).stat().st_size
         if size == 0:
             raise DataError(f"{path} is empty")
-        known = DataFile(path=path, format=kind, bytes=size, columns=(), types=())
+        known = DataFile(
+            path=path, format=kind, bytes=size, columns=(), types=(), spelling=given.spelling
+        )
         if kind in _TEXTUAL:
             known = _make_readable(known, given)
         return replace(_DESCRIBE[kind](known, given), partition=_read_partition(path))
@@ -320,7 +326,6 @@ def _make_readable(file: DataFile, given: Files) -> DataFile:
         encoding = "utf-16"  # as of spreadsheets
     if encoding is not None and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii"):
         encoding = None
-    file = replace(file, spelling=given.spelling)
     if encoding is None and packed != ".bz2":
         return file
     name = Path(file.where).name.removesuffix(packed or "")
@@ -339,7 +344,14 @@ def _describe_input(given: Files) -> DataFile:
     if before is not None and before.source is sys.stdin and before.known is not None:
         return replace(before.known, held=before)  # another column of the same rows
     with explain_unreadable("standard input"):
-        known = DataFile(path=_STANDARD_INPUT, format=Format.CSV, bytes=0, columns=(), types=())
+        known = DataFile(
+            path=_STANDARD_INPUT,
+            format=Format.CSV,
+            bytes=0,
+            columns=(),
+            types=(),
+            spelling=given.spelling,
+        )
         found = _name_by_content(_copy(known, sys.stdin.buffer))
         if _find_packing(found.where) is not None:
             with _unpack(found.where) as source:

@@ -23,7 +23,6 @@ from operator import add
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import CodeCounter, Tally, count_codes
@@ -369,6 +368,8 @@ def pair_people(
     >>> pairs.column.array.to_pylist(), pairs.rows, pairs.invalid
     ([3], 3, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
     """
+    import pyarrow as pa
+
     own, groups_domain = domain.parts
     first = _read_codes(answers, own, on_invalid, rng)
     second = _read_codes(groups, groups_domain, on_invalid, rng)
@@ -390,6 +391,8 @@ def pick_rows(column: Column, taken: Bools) -> Column:
     >>> pick_rows(take_column(["a", "b", "c"]), np.array([True, False, True])).array.to_pylist()
     ['a', 'c']
     """
+    import pyarrow as pa
+
     pieces = []
     for chunk in read_chunks(column):
         own = taken[chunk.row : chunk.row + len(chunk.array)]
