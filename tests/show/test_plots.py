@@ -112,7 +112,7 @@ class TestPrivacyCurves:
         with mpl.rc_context({"svg.fonttype": "none"}):
             path = sdp.profile(randomizer=krr, n=200, honest=1).plot(tmp_path / "profile.svg")
         drawn = path.read_text()
-        for text in ("clones 2023", "blanket", "200 honest users, epsilon0 = 1"):
+        for text in ("clones 2023", "blanket", "200 honest users, epsilon0 = 1."):
             assert f">{text}<" in drawn, text
         assert re.search(
             r">Shuffling makes epsilon = [0-9.]+ of epsilon0 = 1 \(delta = 1e-6\)<", drawn
@@ -124,7 +124,7 @@ class TestPrivacyCurves:
             tmp_path, {**points, "curve": lambda e: 1e-6 / e}, smallest=0.01, dashed={"formula 3"},
             notes=["by a proof"], mark=(0.1, 1e-3),
         )  # fmt: skip
-        for text in (*points, "curve", "by a proof"):
+        for text in (*points, "curve", "by a proof."):
             assert f">{text}<" in drawn, text
 
     def test_missing_matplotlib_says_what_to_install(self, tmp_path, monkeypatch):
@@ -603,3 +603,14 @@ def test_small_print_has_two_lines_and_axes_have_labels(task, model, tmp_path, m
     (figure,) = drawn
     wanted = "people" if answer.picture.people is not None else ASKED[task]["column"]
     assert figure.axes[0].get_xlabel() == wanted
+
+
+@pytest.mark.parametrize("width", [7.6, 8.0, 9.6])
+def test_small_print_ends_within_the_picture(width):
+    """Of sentences as ours are, in a figure of any width that we draw."""
+    note = str(sdp.protocols.krr.make(n=10_000, epsilon=1.0, delta=1e-6, k=8).guarantee)
+    figure = style.new_figure(width, 3)
+    lines = style.wrap_notes([note] * 3, width)
+    style.foot(figure, lines)
+    end = max(each.get_window_extent().x1 for each in figure.texts)
+    assert 0.85 * figure.bbox.x1 < end < figure.bbox.x1

@@ -19,6 +19,7 @@ from shuffledp.show.style import (
     foot,
     new_figure,
     save,
+    wrap_notes,
 )
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def privacy_curves(
     'curve.png'
     """
     many = len(curves) > len(COLOURS)
-    small = [line for note in notes for line in textwrap.wrap(note, 150)]
-    figure = new_figure(9.6 if many else 7.6, 4.6 + 0.14 * len(small))
+    width = 9.6 if many else 7.6
+    small = wrap_notes(notes, width)
+    figure = new_figure(width, 4.6 + 0.14 * len(small))
     axes = figure.subplots()
     palette = MORE_COLOURS if many else COLOURS
     for index, (name, curve) in enumerate(curves.items()):

@@ -48,6 +48,7 @@ from shuffledp.show.style import (
     save,
     steady,
     use_fonts,
+    wrap_notes,
     write_dates_below,
 )
 
@@ -253,11 +254,10 @@ def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, A
     """Headline, title, warnings and small print around axes of that height; inches, as all that follows."""
     heads = _wrap(words.headline, 64)
     lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
-    said = " ".join(f"{note.rstrip('.')}." for note in words.brief)
-    small = _wrap(said.replace("`", ""), 150)
-    below = 0.2 * bool(words.axis)
+    width, below = 8.0, 0.2 * bool(words.axis)
+    small = wrap_notes(words.brief, width)
     top, bottom = 0.45 + 0.28 * len(heads) + 0.2 * len(lines), 0.55 + below + 0.135 * len(small)
-    width, height = 8.0, top + bottom + tall
+    height = top + bottom + tall
     figure = new_figure(width, height)
     axes = figure.subplots()
     figure.subplots_adjust(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import textwrap
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ INK = "#222222"
 PALE = "#C8C8C8"
 FAINT = "#E2E2E2"
 _INDIC = ("\u0900", "\u0dff")
+_LETTERS = 18.5  # of small print in an inch
 _SHAPING = (3, 11)  # the version of Matplotlib that joins letters and knows their direction
 FORMATS = (".pdf", ".png", ".svg")
 """What a picture may end in."""
@@ -180,6 +182,17 @@ def measure_labels(labels: Sequence[str]) -> float:
     with _ignore_boxes():
         widths = [figure.text(0, 0, label, fontsize=9.5, fontweight="bold").get_window_extent(renderer).width for label in labels]  # fmt: skip
     return 0.35 + float(max(widths, default=0.0)) / figure.dpi
+
+
+def wrap_notes(notes: Sequence[str], width: float) -> list[str]:
+    """Return the lines of small print for a figure of this many inches, one note after the other.
+
+    >>> wrap_notes(["one note", "another."], 8.0)
+    ['one note. another.']
+    """
+    said = " ".join(f"{note.rstrip('.')}." for note in notes).replace("`", "")
+    lines = textwrap.wrap(said.replace("$", r"\$"), int(_LETTERS * width))
+    return [steady(line) for line in lines]
 
 
 def foot(figure: Figure, lines: Sequence[str]) -> None:
