@@ -24,14 +24,11 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import find_outside
-from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.protocol import Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
-from shuffledp.numerics.galois import check_degree, multiples, multiply, solutions
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.dummied import (
     Dummied,
@@ -42,28 +39,18 @@ from shuffledp.protocols.shared.dummied import (
     deal_dummied,
     dummied_law,
 )
+from shuffledp.protocols.shared.hashing import DEGREES, SPARE_BITS, LinearHashing
 
 __all__ = ["SPEC", "HashedHistogram", "make"]
-
-_ALL = 1 << 28
-"""Categories up to which a tally of all of them is made: 2 GB."""
-_DEGREES: tuple[int, ...] = (*range(2, 17), 32)  # of two or four bytes
-_SPARE_BITS = 5  # width is then 32 .. 64, so that rounding it up moves q by 3 % at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedHistogram(Dummied):
     r"""One real message (a, v) and rho dummies.
 
-    a is uniform in the field GF(2^r) and h_a(x) is the first s bits of the product a x. The real
-    message has v = h_a(x) XOR t, t uniform below `width`; a dummy is uniform. A message supports x iff
-    h_a(x) XOR v < width. For x != y the difference h_a(x) XOR h_a(y) = h_a(x - y) is uniform, so
-
-    * every message that has nothing to do with x supports it with probability q = width / 2^s,
-    * any two categories are supported by the share q^2 of all messages,
-
-    both exactly. `rho` is dummies / 2^word_bits. A real message whose t is rejected (see
-    `numerics.tape`, probability below width / 2^word_bits) is a dummy.
+    The messages are those of `LinearHashing`. The real one has v = h_a(x) XOR t, t uniform below `width`; a dummy is
+    uniform. `rho` is dummies / 2^word_bits. A real message whose t is rejected (see `numerics.tape`, probability below
+    width / 2^word_bits) is a dummy.
 
     >>> hashed = HashedHistogram(k=4, r=2, s=2, width=1, dummies=8, word_bits=4)
     >>> hashed.p, hashed.q, hashed.rho
@@ -81,12 +68,14 @@ class HashedHistogram(Dummied):
     word_bits: int = 64
 
     def __post_init__(self) -> None:
-        check_degree(self.r)
-        whole("k", self.k, at_least=2, at_most=1 << self.r)
-        whole("s", self.s, at_least=1, at_most=self.r)
-        whole("width", self.width, at_least=1, at_most=(1 << self.s) - 1)
+        _ = self.hashing
         whole("dummies", self.dummies, at_least=1)
         whole("word_bits", self.word_bits, at_least=self.r + self.s, at_most=64)
+
+    @property
+    def hashing(self) -> LinearHashing:
+        """The hash family."""
+        return LinearHashing(k=self.k, r=self.r, s=self.s, width=self.width)
 
     @property
     def words_per_input(self) -> int:
@@ -103,26 +92,15 @@ class HashedHistogram(Dummied):
 
     @property
     def _rejected(self) -> Fraction:
-        words = 1 << self.word_bits
-        return Fraction(words % self.width, words)
-
-    @property
-    def _dtype(self) -> np.dtype[np.unsignedinteger]:
-        return np.min_scalar_type((1 << self.r) - 1)
+        return self.hashing.reject(self.word_bits)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        real = np.column_stack(self._send_real(inputs, words[:, 0], words[:, 1]))
+        hashing = self.hashing
+        real = np.column_stack(hashing.send(inputs, words[:, 0], words[:, 1], self.word_bits))
         surely, share = divmod(self.dummies, 1 << self.word_bits)
         coins = tape.bernoulli(words[:, 2], share, self.word_bits)
-        dummies = np.stack(self._split(words[:, 3:]), axis=-1)
+        dummies = np.stack(hashing.split(words[:, 3:]), axis=-1)
         return add_dummies(real, dummies, coins, surely)
-
-    def _send_real(self, inputs: Codes, functions: Words, near: Words) -> tuple[Words, Words]:
-        """Return the function and the value of everybody's real message."""
-        a, spare = self._split(functions)
-        t = tape.uniform(near, self.width, self.word_bits)
-        value = self._hash(a, inputs) ^ t.astype(self._dtype)
-        return a, np.where(t < t.dtype.type(self.width), value, spare)
 
     @property
     def message_bits(self) -> int:
@@ -131,29 +109,20 @@ class HashedHistogram(Dummied):
 
     def unpack(self, numbers: Words) -> Words:
         """Return the functions and values of the messages with these numbers."""
-        return np.column_stack(self._split(numbers))
+        return self.hashing.scatter(numbers)
 
     def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
         """Real messages are drawn, dummies dealt."""
+        hashing = self.hashing
 
         def draw(codes: Codes) -> Words:
             functions = source.words(len(codes), self.message_bits)
             near = source.words(len(codes), self.word_bits)
-            a, v = self._send_real(codes, functions.astype(np.uint64), near)
+            a, v = hashing.send(codes, functions.astype(np.uint64), near, self.word_bits)
             packed: Words = a.astype(np.uint64) | v.astype(np.uint64) << np.uint64(self.r)
             return packed
 
         return deal_dummied(self, inputs, draw, source)
-
-    def _split(self, words: Words) -> tuple[Words, Words]:
-        """Return a field element and a value of s bits, from the low bits of a word."""
-        word = words.dtype.type
-        a = words & word((1 << self.r) - 1)
-        v = (words >> word(self.r)) & word((1 << self.s) - 1)
-        return a.astype(self._dtype), v.astype(self._dtype)
-
-    def _hash(self, a: Words, x: Codes) -> Words:
-        return multiply(a, x, self.k, self.r) >> self._dtype.type(self.r - self.s)
 
     def pmf(self, x: int) -> Law:
         everything = 1 << (self.r + self.s)
@@ -166,33 +135,10 @@ class HashedHistogram(Dummied):
         return dummied_law(real, everything, self.rho)
 
     def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, tuple)
-        a, v = message
-        values = self._hash(np.full(self.k, a, dtype=self._dtype), np.arange(self.k))
-        return set(np.flatnonzero((values ^ self._dtype.type(v)) < self.width).tolist())
+        return self.hashing.find_supported(message)
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """For each category, the number of messages that support it.
-
-        The supported categories are the solutions of a linear system over GF(2), so this takes time
-        proportional to the messages and to what they support, not to their product with k.
-        """
-        if self.k > _ALL:
-            raise UnsupportedError(
-                f"a tally of all k={self.k} categories does not fit into memory: "
-                "ask for some of them by tally_of"
-            )
-        a, v = self._columns(shuffled)
-        counts = np.zeros(self.k, dtype=np.int64)
-        drop = np.uint64(self.r - self.s)
-        images = [multiple >> drop for multiple in multiples(a.astype(np.uint64), self.k, self.r)]
-        for found in solutions(images, v, self.width):
-            inside = found[found < self.k]
-            if len(inside) * 8 > self.k:
-                counts += np.bincount(inside, minlength=self.k)
-            else:
-                np.add.at(counts, inside, 1)
-        return Tally(counts=counts, users=shuffled.users)
+        return self.hashing.tally(shuffled)
 
     def tally_of(self, shuffled: Shuffled, categories: ArrayLike) -> Tally:
         """Return the tally of some categories only; the analyzer's `estimate` takes it as well.
@@ -204,21 +150,7 @@ class HashedHistogram(Dummied):
         >>> [round(value) for value in p.analyzer.estimate(some).value.tolist()]
         [5001, -4]
         """
-        a, v = self._columns(shuffled)
-        codes = self.domain.codes(categories)
-        near = [self._hash(a, np.full(len(a), code)) ^ v for code in codes.tolist()]
-        counts = [int(np.count_nonzero(values < self.width)) for values in near]
-        return Tally(counts=np.array(counts, dtype=np.int64), users=shuffled.users)
-
-    def _columns(self, shuffled: Shuffled) -> tuple[Words, Words]:
-        messages = shuffled.payload
-        if messages.ndim != 2 or messages.shape[1] != 2 or messages.dtype.kind not in "iu":
-            shown = f"an array of shape {messages.shape} and type {messages.dtype}"
-            raise DataError(f"messages are rows (a, v) of integers, not {shown}")
-        for name, column, bits in (("a", messages[:, 0], self.r), ("v", messages[:, 1], self.s)):
-            if find_outside(column, 1 << bits) is not None:
-                raise DataError(f"the {name} of a message is outside 0 .. {(1 << bits) - 1}")
-        return messages[:, 0].astype(self._dtype), messages[:, 1].astype(self._dtype)
+        return self.hashing.tally_of(shuffled, categories)
 
 
 @shuffle(
@@ -246,7 +178,7 @@ def make(
     whole("k", k, at_least=2, at_most=1 << 32)
     whole("word_bits", word_bits, at_least=3, at_most=64)
     q = choose_support(crowd, promise, messages)
-    s = min(math.ceil(-math.log2(q)) + _SPARE_BITS, 32, word_bits // 2)
+    s = min(math.ceil(-math.log2(q)) + SPARE_BITS, 32, word_bits // 2)
     width = min(math.ceil(q * (1 << s)), 1 << (s - 1))
     device = HashedHistogram(
         k=k,
@@ -268,7 +200,7 @@ def make(
 
 def _degree(k: int, s: int) -> int:
     needed = max(s, (k - 1).bit_length())
-    return min(r for r in _DEGREES if r >= needed)
+    return min(r for r in DEGREES if r >= needed)
 
 
 SPEC = register(make, hints=Hints(look=Look.LATE, any_size=True))
