@@ -15,18 +15,28 @@ attacker whether it is one of the two categories that differ, which happens with
 
     delta(epsilon) = (p - E q) D_R,   E = e^epsilon,   R = (E p - q) / (p - E q)   (0 if p <= E q).
 
+**Hashed**: a message is a random function of a pairwise independent family and a value, and supports the share q of all
+categories; the server adds M messages that are uniform. Replace x by x'. Messages that support both or neither have the
+same law under both; tell the attacker whether the person's is one of them. If not, it supports x alone or x' alone, and
+of the M others each does either with probability q (1 - q), and says nothing if it does neither: one message moves between
+two bins with T ~ Bin(M, 2 q (1 - q)) others, each in either bin with probability 1/2 (`accounting.moved_message`). With a
+floor the message is uniform with some probability: p and q above are then the probabilities, up to a common factor of at
+most 1, that it supports x alone under x and under x'.
+
 **Several questions** are several messages: their curves are composed. If all have the same law and no floor, that is the
 formula above with all their moves. **One random question** has the largest of the curves.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from shuffledp.accounting.base import invert
+from shuffledp.accounting.base import find_level, invert
 from shuffledp.accounting.compose import compose_delta
+from shuffledp.accounting.decreasing_mean import BinomialTotal
+from shuffledp.accounting.moved_message import TwoBins, poisson_level
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, non_negative, positive, whole
 from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
@@ -39,7 +49,16 @@ from shuffledp.numerics.rounding import (
     log_upper,
 )
 
-__all__ = ["AmongDummies", "Moved", "bound_delta", "calibrate_noise"]
+__all__ = [
+    "AddedLaw",
+    "AmongDummies",
+    "AmongScattered",
+    "Moved",
+    "Scattered",
+    "bound_delta",
+    "calibrate_noise",
+    "open_curve",
+]
 
 _BITS = 320  # of fractions that are rounded up
 _EDGES = 0.1  # of delta, for the ends, where the rest is for the sum of losses
@@ -47,6 +66,7 @@ _CLOSE = 5e-3
 _FEW = 8  # moves
 _BELOW = 1 - 1e-12  # so that what is rounded up again is not too much
 _LARGEST = 30.0  # epsilons beyond are as good as this one
+_MOST_SCATTERED = 10**9  # messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +84,14 @@ class Moved:
     q: Fraction = Fraction(0)
     weight: float = 1.0
     """Of the question, among several."""
+    support: Fraction | None = None
+    """The share of all messages that support a category, if they are hashed."""
 
     def __post_init__(self) -> None:
         whole("moves", self.moves, at_least=1, at_most=2)
         positive("weight", self.weight)
+        if self.support is not None and not (self.moves == 2 and 0 < self.support < 1):
+            raise ParameterError("support", self.support, "must be > 0 and < 1, of two moves")
         if not 0 <= self.q < self.p <= 1:
             raise ParameterError("q", self.q, "must be >= 0 and below p <= 1")
 
@@ -133,6 +157,81 @@ class AmongDummies:
         return min(Fraction(1), total)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scattered:
+    """So many uniform messages of a hash family, each of which supports a category with probability `support`.
+
+    >>> float(Scattered(messages=64_000, support=Fraction(1, 1024)).variance)
+    62.43896484375
+    """
+
+    messages: int
+    support: Fraction
+
+    def __post_init__(self) -> None:
+        whole("messages", self.messages, at_least=1)
+        if not 0 < self.support < 1:
+            raise ParameterError("support", self.support, "must be > 0 and < 1")
+
+    @property
+    def variance(self) -> Fraction:
+        """Of how many support a category."""
+        return self.messages * self.support * (1 - self.support)
+
+    @property
+    def moved(self) -> TwoBins:
+        """The privacy curve of a message that supports one category in place of another."""
+        pair = 2 * self.support * (1 - self.support)
+        return TwoBins(total=BinomialTotal(n=self.messages, p=pair))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmongScattered:
+    """The privacy curve of a hashed message with a floor, among uniform ones: a `Profile`.
+
+    >>> among = AmongScattered(noise=Scattered(messages=9, support=Fraction(1, 2)), p=Fraction(3, 4), q=Fraction(1, 4))
+    >>> round(among.delta(0.5), 4), among.delta(1.1)
+    (0.0407, 0.0)
+    """
+
+    noise: Scattered
+    p: Fraction
+    q: Fraction
+
+    def delta(self, epsilon: float) -> float:
+        """At least the true delta at this epsilon."""
+        growth = exp_lower(min(non_negative("epsilon", epsilon), _LARGEST))
+        left = self.p - growth * self.q
+        if left <= 0:
+            return 0.0
+        loss = max(0.0, log_lower((growth * self.p - self.q) / left))
+        return min(1.0, float_above(left * Fraction(self.noise.moved.delta(loss))))
+
+    def epsilon(self, delta: float) -> float:
+        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        return invert(self.delta, delta)
+
+
+AddedLaw = CutLaplace | Scattered
+"""What a server adds: numbers of messages for each bin, or messages of a hash family."""
+
+
+def open_curve(part: Moved, noise: AddedLaw) -> AmongDummies | AmongScattered | TwoBins:
+    """Return the privacy curve of one message among what a server adds.
+
+    >>> hashed = Scattered(messages=64_000, support=Fraction(1, 1024))
+    >>> open_curve(Moved(moves=2, support=hashed.support), hashed).delta(1.0) < 1e-8
+    True
+    """
+    if isinstance(noise, CutLaplace):
+        return AmongDummies(noise=noise, moves=part.moves, p=part.p, q=part.q)
+    if part.support != noise.support:
+        raise ParameterError(
+            "support", noise.support, f"must be that of the message, {part.support}"
+        )
+    return AmongScattered(noise=noise, p=part.p, q=part.q) if part.q else noise.moved
+
+
 @lru_cache(maxsize=256)
 def _split_law(noise: CutLaplace) -> tuple[Fraction, ...]:
     """u, d, f, and the largest ratios r_u and r_d; masses and ratios are exact."""
@@ -164,7 +263,7 @@ def _power(x: Fraction, times: int) -> Fraction:
 
 def bound_delta(
     parts: Sequence[Moved],
-    noises: Sequence[CutLaplace],
+    noises: Sequence[AddedLaw],
     *,
     epsilon: float,
     near: float,
@@ -177,26 +276,26 @@ def bound_delta(
     '3.87e-09'
     """
     whole("times", times, at_least=1)
-    curves = [
-        AmongDummies(noise=noise, moves=part.moves, p=part.p, q=part.q)
-        for part, noise in zip(parts, noises, strict=True)
-    ]
-    if len(set(noises)) == 1 and not any(part.q for part in parts):
+    curves = [open_curve(part, noise) for part, noise in zip(parts, noises, strict=True)]
+    cut = [noise for noise in noises if isinstance(noise, CutLaplace)]
+    hashed = len(cut) < len(noises)
+    if not hashed and len(set(cut)) == 1 and not any(part.q for part in parts):
         moves = times * sum(part.moves for part in parts)
-        return AmongDummies(noise=noises[0], moves=moves).delta(epsilon)
+        return AmongDummies(noise=cut[0], moves=moves).delta(epsilon)
     rounds = times * len(curves)
     if rounds == 1:
         return curves[0].delta(epsilon)
     found = compose_delta(curves * times, epsilon=epsilon, near=near)
-    if times * sum(Fraction(curve.pure) for curve in curves) <= Fraction(epsilon):
-        ends = times * sum((Fraction(curve.delta(curve.pure)) for curve in curves), Fraction(0))
+    ended = [curve for curve in curves if isinstance(curve, AmongDummies)]
+    if not hashed and times * sum(Fraction(curve.pure) for curve in ended) <= Fraction(epsilon):
+        ends = times * sum((Fraction(curve.delta(curve.pure)) for curve in ended), Fraction(0))
         found = min(found, float_above(ends))
     return found
 
 
 def calibrate_noise(
     parts: Sequence[Moved], *, epsilon: float, delta: float, times: int = 1
-) -> tuple[CutLaplace, ...]:
+) -> tuple[AddedLaw, ...]:
     """Return the laws of the dummies of each question that keep the promise with the smallest errors, nearly.
 
     Questions of equal weight have the same rate where there is no floor: a count needs half as much as bins.
@@ -205,6 +304,9 @@ def calibrate_noise(
     [(0.5, 36)]
     >>> [(law.rate, law.most) for law in calibrate_noise([Moved(moves=1)], epsilon=1.0, delta=1e-8)]
     [(1.0, 18)]
+    >>> hashed = Moved(moves=2, support=Fraction(1, 1024))
+    >>> [law.messages for law in calibrate_noise([hashed], epsilon=1.0, delta=1e-8)]
+    [63639]
     """
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
@@ -215,11 +317,13 @@ def calibrate_noise(
             f"a local epsilon of {floors:.6g} keeps epsilon={epsilon!r} without any dummies"
         )
     plain = _scale_noise(parts, epsilon, delta / (times * len(parts)), times, 1.0)
-    if times * sum(part.moves for part in parts) <= _FEW:
+    hashed = any(part.support is not None for part in parts)
+    few = times * sum(part.moves for part in parts) <= _FEW
+    if times * len(parts) == 1 or (few and not hashed):
         return plain  # the largest loss is likely: hardly anything is gained
     share = delta * _EDGES / (times * len(parts))
 
-    def fits(factor: float) -> tuple[CutLaplace, ...] | None:
+    def fits(factor: float) -> tuple[AddedLaw, ...] | None:
         try:
             tried = _scale_noise(parts, epsilon, share, times, factor)
         except UnsupportedError:  # the floor of a question is less than that
@@ -228,6 +332,8 @@ def calibrate_noise(
         return tried if found <= delta else None
 
     best, low, high = plain, 1.0, 2.0
+    if hashed:  # their losses have no largest one, so that plain composition is not computed
+        best, low, high = _find_start(fits, epsilon)
     while (found := fits(high)) is not None:
         best, low, high = found, high, 2 * high
     while high / low > 1 + _CLOSE:
@@ -237,9 +343,22 @@ def calibrate_noise(
     return best
 
 
+def _find_start(
+    fits: Callable[[float], tuple[AddedLaw, ...] | None], epsilon: float
+) -> tuple[tuple[AddedLaw, ...], float, float]:
+    """A factor that fits, its laws, and twice the factor."""
+    for halvings in range(6):
+        factor = 0.5**halvings
+        if (found := fits(factor)) is not None:
+            return found, factor, 2 * factor
+    raise UnsupportedError(
+        f"epsilon={epsilon!r} is too small for so many answers, some of them hashed, in one report"
+    )
+
+
 def _scale_noise(
     parts: Sequence[Moved], epsilon: float, edge: float, times: int, factor: float
-) -> tuple[CutLaplace, ...]:
+) -> tuple[AddedLaw, ...]:
     """Laws with `factor` times the epsilon that plain composition allows each, and ends of at most `edge` in delta."""
     weights = [Fraction(part.weight) * part.moves for part in parts]
     whole_of_it = sum(weights, Fraction(0)) * times
@@ -248,17 +367,50 @@ def _scale_noise(
         for part, weight in zip(parts, weights, strict=True)
     ]
     # Equal rates have equal ends: then all moves are alike, and their sum is known exactly.
-    longest = {law.rate: max(each.most for each in laws if each.rate == law.rate) for law in laws}
-    return tuple(replace(law, most=longest[law.rate]) for law in laws)
+    longest: dict[float, int] = {}
+    for law in laws:
+        if isinstance(law, CutLaplace):
+            longest[law.rate] = max(law.most, longest.get(law.rate, 0))
+    return tuple(
+        replace(law, most=longest[law.rate]) if isinstance(law, CutLaplace) else law for law in laws
+    )
 
 
-def _find_law(part: Moved, epsilon: Fraction, edge: float) -> CutLaplace:
+def _find_scattered(part: Moved, support: Fraction, epsilon: float, delta: float) -> Scattered:
+    """About the fewest messages whose curve is at most delta at epsilon."""
+
+    def delta_at(messages: float) -> float:
+        law = Scattered(messages=math.ceil(messages), support=support)
+        return open_curve(part, law).delta(epsilon)
+
+    growth = math.exp(min(epsilon, _LARGEST))
+    left = float(part.p) - growth * float(part.q)
+    loss = math.log((growth * float(part.p) - float(part.q)) / left)
+    level = poisson_level(epsilon=max(loss, 1e-6), delta=min(0.5, delta / left))
+    found = find_level(
+        delta_at,
+        delta,
+        guess=max(1.0, level / float(support * (1 - support))),
+        largest=_MOST_SCATTERED,
+        refusal=f"epsilon={epsilon:.3g} for a question needs more than {_MOST_SCATTERED:,} messages",
+    )
+    return Scattered(messages=math.ceil(found), support=support)
+
+
+def _find_law(part: Moved, epsilon: Fraction, edge: float) -> AddedLaw:
     growth = exp_lower(min(epsilon, Fraction(_LARGEST)))
     left = part.p - growth * part.q
     if left <= 0:
         raise UnsupportedError(
             f"a local epsilon of {part.floor:.6g} keeps the {float(epsilon):.3g} of a question without any dummies"
         )
+    if part.support is not None:
+        return _find_scattered(part, part.support, float_below(epsilon), edge)
+    return _find_cut(part, epsilon, edge, growth)
+
+
+def _find_cut(part: Moved, epsilon: Fraction, edge: float, growth: Fraction) -> CutLaplace:
+    left = part.p - growth * part.q
     if part.q:
         rate = log_lower((growth * part.p - part.q) / left) / part.moves * _BELOW
     else:

@@ -24,7 +24,7 @@ def draw_dummies(collection: Collection, source: WordSource | None = None) -> Oc
         law = question.noise
         if law is None:
             continue
-        payload = law.messages(law.draw(words))
+        payload = law.make(words)
         plain = np.zeros((len(payload), 1 + collection.message_size), dtype=np.uint8)
         plain[:, 0] = kind
         if len(payload):

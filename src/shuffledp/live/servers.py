@@ -3,15 +3,20 @@
 One message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers, whose number of points is the
 one with the smallest error (few people: few points); so is that of the cells, by the length of the answer's interval. All questions of a report share the promise, a count half as much as
 bins; and the floor, if there is one. One random question for each report has all of both.
+
+A histogram whose categories would need more messages than a server may add is hashed (`protocols.server_hashing`): messages
+that support few categories have the smallest error, but need the most dummies.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shuffledp.accounting.server_noise import Moved, calibrate_noise
+from shuffledp.accounting.server_noise import AddedLaw, Moved, Scattered, calibrate_noise
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts
 from shuffledp.core.cells import Cells
@@ -19,12 +24,20 @@ from shuffledp.core.domain import Domain, Integers
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.live.wire.noise import MOST_DUMMIES, Dummies, DummyKind
+from shuffledp.core.shuffler import Shuffled
+from shuffledp.live.wire.noise import MOST_DUMMIES, Added, Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Pledge, set_served_aside
 from shuffledp.live.wire.question import Question
 from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.leaves import ask_leaves
-from shuffledp.protocols.server_noise import find_noise, make_server_noise
+from shuffledp.protocols.server_hashing import (
+    AmongHashed,
+    HashedBin,
+    choose_hashing,
+    find_added,
+    make_server_hashing,
+)
+from shuffledp.protocols.server_noise import make_server_noise
 
 if TYPE_CHECKING:
     from shuffledp.live.design import DesignQuestion
@@ -38,6 +51,12 @@ _HOPELESS = 1.5  # times the shortest interval: finer cells are longer yet
 _USELESS = 0.5  # of everybody, or of the range, as a standard error
 _LEVEL = 0.95
 _BELOW = 1 - 1e-12  # so that floors that are rounded up do not add up to more
+_OF_HASHING = ("r", "s", "width")
+_FEW = 64  # categories: hashing would need as many dummies as they do
+_START = 1 / 64  # of all categories that a message supports, to find how many dummies must
+_SPARE = 1.002  # since dummies are whole, and their law is not quite Poisson's
+_FINER = 1.1  # from one share that is tried to the next
+_ENOUGH = 1.01  # times the smallest standard error: fewer dummies are worth it
 
 
 def serve_questions(
@@ -63,16 +82,120 @@ def serve_questions(
         _choose_bins(each, epsilon0, people, pledge.epsilon * share, pledge.delta * share, parts)
         for each, epsilon0, share in zip(asked, floors, shares, strict=True)
     ]
+    able = [place for place, own in enumerate(given) if _may_hash(asked[place], own)]
+    made = _add_laws(asked, given, pledge)
+    if able and math.isfinite(floor):  # of many categories it also errs less with a floor
+        hashed = _hash_some(given, able)
+        tried = _fit_hashing(asked, hashed, pledge, people)
+        if _count(tried) <= MOST_DUMMIES and _err(tried, able, people) < _err(made, able, people):
+            return tried
+    while _count(made) > MOST_DUMMIES:
+        given = _hash_largest(asked, given, made)
+        made = _fit_hashing(asked, given, pledge, people)
+    return made
+
+
+def _may_hash(asked: "DesignQuestion", given: dict[str, Any]) -> bool:
+    """Whether it is a histogram of so many categories that hashing may help."""
+    return asked.kind == given["task"] == "histogram" and given["k"] > _FEW and "s" not in given
+
+
+def _err(made: Sequence[ShuffleProtocol], places: Sequence[int], people: int) -> float:
+    """The largest variance of some of the histograms."""
+    spread = (
+        made[place].analyzer.variance(_spread(people, made[place].randomizer.domain.size))
+        for place in places
+    )
+    return max(float(np.max(each)) for each in spread)
+
+
+def _add_laws(
+    asked: Sequence["DesignQuestion"], given: Sequence[dict[str, Any]], pledge: Pledge
+) -> tuple[ShuffleProtocol, ...]:
+    """The protocols with the laws that keep the promise."""
+    times = pledge.reports_per_device if pledge.composed else 1
     moved = [_move(own, each.weight) for each, own in zip(asked, given, strict=True)]
-    bins = sum(_make(own, _ANY).randomizer.domain.size for own in given)
-    left = set_served_aside(bins, (1 + 2 * len(asked)) * times, pledge)
-    if one:
+    words = sum(MOST_DUMMIES if "s" in own else 2 * _count_bins(own) for own in given)
+    left = set_served_aside(words, (1 + 3 * len(asked)) * times, pledge)
+    if pledge.one_question:
         laws = [calibrate_noise([each], epsilon=pledge.epsilon, delta=left)[0] for each in moved]
     else:
         laws = list(calibrate_noise(moved, epsilon=pledge.epsilon, delta=left, times=times))
-    made = tuple(_make(own, law) for own, law in zip(given, laws, strict=True))
-    _check_effort(asked, [describe_dummies(each) for each in made])
-    return made
+    return tuple(_make(own, law) for own, law in zip(given, laws, strict=True))
+
+
+def _count_bins(given: dict[str, Any]) -> int:
+    return _make(given, _ANY).randomizer.domain.size
+
+
+def _count(made: Sequence[ShuffleProtocol]) -> int:
+    return sum(describe_dummies(each).mean_total for each in made)
+
+
+def _hash_largest(
+    asked: Sequence["DesignQuestion"],
+    given: Sequence[dict[str, Any]],
+    made: Sequence[ShuffleProtocol],
+) -> list[dict[str, Any]]:
+    """The same, with the histogram hashed that has the most dummies of those that are not; or `UnsupportedError`."""
+    able = [place for place, own in enumerate(given) if _may_hash(asked[place], own)]
+    if not able:
+        raise _refuse(asked, [describe_dummies(each) for each in made])
+    chosen = max(able, key=lambda place: describe_dummies(made[place]).mean_total)
+    return _hash_some(given, [chosen])
+
+
+def _hash_some(given: Sequence[dict[str, Any]], places: Sequence[int]) -> list[dict[str, Any]]:
+    return [_hash(own, _START) if place in places else own for place, own in enumerate(given)]
+
+
+def _hash(given: dict[str, Any], support: float) -> dict[str, Any]:
+    """The parameters with the hashing whose messages support about this share of the categories."""
+    found = choose_hashing(given["k"], support)
+    return {**given, "r": found.r, "s": found.s, "width": found.width}
+
+
+def _fit_hashing(
+    asked: Sequence["DesignQuestion"],
+    given: list[dict[str, Any]],
+    pledge: Pledge,
+    people: int,
+) -> tuple[ShuffleProtocol, ...]:
+    """The protocols where each hashed question supports as few categories as the limit of dummies allows, or needs.
+
+    How many messages must support a category hardly depends on how many there are. So they are found for some
+    share first, and divided by the one that has the smallest error.
+    """
+    made = _add_laws(asked, given, pledge)
+    hashed = [place for place, own in enumerate(given) if "s" in own]
+    room = MOST_DUMMIES - _count([each for place, each in enumerate(made) if place not in hashed])
+    if room <= 0:
+        return made  # one more has to be hashed
+    for place in hashed:
+        analyzer = made[place].analyzer
+        assert isinstance(analyzer, AmongHashed)
+        given[place] = _hash(given[place], _choose_support(analyzer, people, room / len(hashed)))
+    return _add_laws(asked, given, pledge)
+
+
+def _choose_support(analyzer: AmongHashed, people: int, room: float) -> float:
+    """The largest share whose standard error is at most 1 % above the smallest, within `room` for dummies."""
+    own = float(analyzer.device.q)
+    level = analyzer.messages * own * (1 - own)
+    least = min(level / room * _SPARE, 0.5)
+    count = math.ceil(math.log(0.5 / least) / math.log(_FINER))
+    errors = {}
+    for support in [least * (0.5 / least) ** (step / max(count, 1)) for step in range(count + 1)]:
+        hashing = choose_hashing(analyzer.device.k, support)
+        q = float(hashing.q)
+        floor = analyzer.device.floor
+        device = HashedBin(k=hashing.k, r=hashing.r, s=hashing.s, width=hashing.width, floor=floor)
+        tried = AmongHashed(
+            device=device, messages=math.ceil(level / (q * (1 - q))), parts=analyzer.parts
+        )
+        errors[support] = math.sqrt(tried.spread(0.0, float(people)))
+    best = min(errors.values())
+    return max(support for support, error in errors.items() if error <= _ENOUGH * best)
 
 
 _ANY = CutLaplace(rate=1.0, most=1)
@@ -91,30 +214,30 @@ def _check(asked: "DesignQuestion") -> None:
         )
 
 
-def _check_effort(asked: Sequence["DesignQuestion"], laws: Sequence[Dummies]) -> None:
+def _refuse(asked: Sequence["DesignQuestion"], laws: Sequence[Added]) -> UnsupportedError:
     total = sum(law.mean_total for law in laws)
-    if total <= MOST_DUMMIES:
-        return
     law, name = max(
         ((law, each.name) for law, each in zip(laws, asked, strict=True)),
         key=lambda pair: pair[0].mean_total,
     )
-    fitting = (MOST_DUMMIES - total + law.mean_total) // law.most
-    much = f"about {fitting:,} fit" if fitting > 1 else "and the other questions are too many, too"
-    raise UnsupportedError(
-        f"each server would add {total:,} messages to a window, more than {MOST_DUMMIES:,}: question {name!r} has "
-        f"{law.bins:,} bins with {law.most:,} in each, {much}. Ask for fewer categories or cells, or write "
-        'noise = "devices", with a floor (local_epsilon = 3)'
+    return UnsupportedError(
+        f"each server would add {total:,} messages to a window, more than {MOST_DUMMIES:,}, even if all histograms of "
+        f"more than {_FEW} categories are hashed: {law.mean_total:,} of them to question {name!r}. Ask fewer questions, or "
+        'for fewer cells or reports of a device, or write noise = "devices", with a floor (local_epsilon = 3)'
     )
 
 
-def _make(given: dict[str, Any], law: CutLaplace) -> ShuffleProtocol:
-    return make_server_noise(**given, rate=law.rate, most=law.most)
+def _make(given: dict[str, Any], law: AddedLaw) -> ShuffleProtocol:
+    if isinstance(law, CutLaplace):
+        own = {name: value for name, value in given.items() if name not in _OF_HASHING}
+        return make_server_noise(**own, rate=law.rate, most=law.most)
+    own = {name: value for name, value in given.items() if name != "task"}
+    return make_server_hashing(**own, messages=law.messages)
 
 
 def _move(given: dict[str, Any], weight: float) -> Moved:
-    found = find_noise(_make(given, _ANY))[0]
-    return Moved(moves=found.moves, p=found.p, q=found.q, weight=weight)
+    law = _ANY if "s" not in given else Scattered(messages=1, support=Fraction(1, 2))
+    return replace(find_added(_make(given, law))[0], weight=weight)
 
 
 def _choose_bins(
@@ -205,13 +328,17 @@ def _foresee(given: dict[str, Any], people: int, epsilon: float, delta: float) -
     return float(np.max(made.analyzer.variance(_spread(people, made.randomizer.domain.size))))
 
 
-def describe_dummies(protocol: ShuffleProtocol) -> Dummies:
+def describe_dummies(protocol: ShuffleProtocol) -> Added:
     """The law of what each server adds to the bins of this protocol.
 
-    >>> describe_dummies(make_server_noise(task="count", rate=1.0, most=18)).kind.value
-    'count'
+    >>> describe_dummies(make_server_noise(task="count", rate=1.0, most=18)).mean_total
+    36
     """
-    moved, law = find_noise(protocol)
+    moved, law = find_added(protocol)
+    if isinstance(law, Scattered):
+        given = protocol.parameters
+        hashing = {name: given[name] for name in _OF_HASHING}
+        return HashedDummies(messages=law.messages, **hashing)
     kind = DummyKind.COUNT if moved.moves == 1 else DummyKind.BINS
     bins = protocol.randomizer.domain.size
     return Dummies(kind=kind, bins=bins, rate=law.rate, most=law.most)
@@ -228,5 +355,7 @@ def add_noise(
     noisy = []
     for question, tally in zip(questions, tallies, strict=True):
         assert question.noise is not None  # as of all questions of such a collection
-        noisy.append(Tally(counts=question.noise.add(tally.counts, source), users=reports))
+        own = question.noise.make(source)
+        added = question.protocol.analyzer.tally(Shuffled(payload=own, users=len(own)))
+        noisy.append(Tally(counts=tally.counts + added.counts, users=reports))
     return tuple(noisy)

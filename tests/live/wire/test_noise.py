@@ -8,7 +8,7 @@ import pytest
 
 from shuffledp import SeededWords
 from shuffledp.core.errors import DataError, ParameterError, WireError
-from shuffledp.live.wire.noise import Dummies, DummyKind, read_dummies
+from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies, read_dummies
 from shuffledp.testing.tapes import all_tapes
 
 BINS, COUNT = DummyKind.BINS, DummyKind.COUNT
@@ -46,14 +46,9 @@ def test_totals_offset_and_variance_are_those_of_the_law(law: Dummies) -> None:
 def test_dummies_are_messages_of_their_bins() -> None:
     law = Dummies(kind=BINS, bins=5, rate=0.5, most=36)
     drawn = law.draw(SeededWords(3))
-    assert np.bincount(law.messages(drawn), minlength=5).tolist() == drawn.tolist()
-    exact = np.array([7, 0, 3, 0, 1])
-    noisy = law.add(exact, SeededWords(3))
-    assert (noisy - exact).tolist() == drawn.tolist()
+    assert np.bincount(law.make(SeededWords(3)), minlength=5).tolist() == drawn.tolist()
     with pytest.raises(DataError, match="5 numbers >= 0"):
         law.messages(np.array([1, 2, 3, 4, -1]))
-    with pytest.raises(DataError, match="must have 5 bins"):
-        law.add(np.zeros(4, dtype=np.int64), SeededWords(3))
 
 
 def test_the_document_carries_the_law_exactly() -> None:
@@ -64,7 +59,7 @@ def test_the_document_carries_the_law_exactly() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"kind": "words"}, "must be bins or count"),
+        ({"kind": "words"}, "must be bins, count or hashed"),
         ({"kind": "count"}, "bins=5 must be 2 for a count"),
         ({"bins": 1}, "from 2 to"),
         ({"most": 0}, "from 1 to"),
@@ -82,3 +77,39 @@ def test_other_laws_are_refused(change: dict[str, object], complaint: str) -> No
 def test_a_count_has_two_bins() -> None:
     with pytest.raises(ParameterError, match="bins=3 must be 2"):
         Dummies(kind=COUNT, bins=3, rate=0.5, most=36)
+
+
+def test_every_word_makes_one_of_the_messages_of_the_family() -> None:
+    """Uniform: as many words make each."""
+    law = HashedDummies(messages=5, r=2, s=2, width=3)
+    made = Counter(map(tuple, law.read(np.arange(64, dtype=np.uint8)).tolist()))
+    assert made == {(a, v): 4 for a in range(4) for v in range(4)}
+    drawn = law.make(SeededWords(3))
+    assert drawn.tolist() == law.read(SeededWords(3).words(5, 64)).tolist()
+    assert (law.totals, law.mean_total, law.words) == ((5, 5), 5, 5)
+    assert law.support == Fraction(3, 4)
+
+
+def test_the_document_carries_the_hashing_exactly() -> None:
+    law = HashedDummies(messages=113_092, r=32, s=16, width=36)
+    assert read_dummies(law.to_dict()) == law
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"messages": 0}, "from 1 to"),
+        ({"messages": 200_001}, "from 1 to"),
+        ({"r": 25}, "r=25 must be one of"),
+        ({"s": 33}, "from 1 to"),
+        ({"r": 8}, "s=16 must be"),
+        ({"width": 1 << 16}, "width=65536 must be"),
+        ({"width": 0}, "from 1 to"),
+        ({"rate": "0.5"}, "unknown field 'rate'"),
+        ({"kind": "bins"}, "must have the field 'bins'|bins"),
+    ],
+)
+def test_other_hashings_are_refused(change: dict[str, object], complaint: str) -> None:
+    good = HashedDummies(messages=113_092, r=32, s=16, width=36).to_dict()
+    with pytest.raises(WireError, match=complaint):
+        read_dummies({**good, **change})

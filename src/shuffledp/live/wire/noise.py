@@ -5,6 +5,9 @@ it: both draw from the same law, independently, once for every window. `bins`: N
 one draw Z, L + Z times yes and L - Z times no, so that their total is fixed. Z is discrete Laplace, cut at L
 (`numerics.cut_laplace`). The analyzer subtracts L for each server.
 
+`hashed`: of too many categories to add messages to each, a message is a hash function and a value, and a server adds M
+uniform ones: `protocols.server_hashing` says what they are worth. The analyzer adds its own before it counts.
+
 One message that moves from a bin to another is hidden with (2 a, 2 f - f^2), in a count with (a, f), f the mass of Z = L: for
 either server's noise alone, whatever all other people do.
 """
@@ -12,7 +15,7 @@ either server's noise alone, whatever all other people do.
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,8 +25,20 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
 from shuffledp.live.wire.strict import Fields, as_decimal
 from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
+from shuffledp.protocols.shared.hashing import LinearHashing
 
-__all__ = ["MOST_DUMMIES", "Dummies", "DummyKind", "read_dummies"]
+__all__ = [
+    "HASHED",
+    "MOST_DUMMIES",
+    "Added",
+    "Dummies",
+    "DummyKind",
+    "HashedDummies",
+    "read_dummies",
+]
+
+HASHED = "hashed"
+"""The kind of noise whose messages are hashed."""
 
 MOST_DUMMIES = 200_000
 """Messages that a shuffler adds to a window, on average, for all questions together."""
@@ -74,6 +89,11 @@ class Dummies:
     def draws(self) -> int:
         """How many Z are drawn; each takes two words."""
         return 1 if self.kind is DummyKind.COUNT else self.bins
+
+    @property
+    def words(self) -> int:
+        """How many words a server draws for a window, at most."""
+        return 2 * self.bins
 
     @property
     def totals(self) -> tuple[int, int]:
@@ -152,11 +172,9 @@ class Dummies:
             raise DataError(f"counts={counts.tolist()} must be {self.bins} numbers >= 0")
         return np.repeat(np.arange(self.bins), counts)
 
-    def add(self, counts: Counts, source: WordSource) -> Counts:
-        """The tally counts[bins] with one server's noise: what the analyzer does once, before anything leaves it."""
-        if counts.shape != (self.bins,):
-            raise DataError(f"a tally of shape {counts.shape} must have {self.bins} bins")
-        return counts + self.draw(source)
+    def make(self, source: WordSource) -> Codes:
+        """The messages that one server adds: new ones at every call, so call it once for a window."""
+        return self.messages(self.draw(source))
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the document.
@@ -172,20 +190,108 @@ class Dummies:
         }
 
 
-def read_dummies(content: object) -> Dummies:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashedDummies:
+    """What one server adds to a question of many categories: so many messages, uniform among those of a hash family.
+
+    >>> law = HashedDummies(messages=64_000, r=32, s=10, width=1)
+    >>> law.totals, law.mean_total, float(law.support)
+    ((64000, 64000), 64000, 0.0009765625)
+    """
+
+    messages: int
+    r: int
+    """A function is one of 2^r."""
+    s: int
+    """Its values are 0 .. 2^s - 1."""
+    width: int
+    """A message supports the categories whose value differs from its own by less, as XOR."""
+
+    def __post_init__(self) -> None:
+        whole("messages", self.messages, at_least=1)
+        _ = self.hashing
+
+    @property
+    def hashing(self) -> LinearHashing:
+        """The hash family, of any number of categories."""
+        return LinearHashing(k=2, r=self.r, s=self.s, width=self.width)
+
+    @property
+    def support(self) -> Fraction:
+        """The share of all messages that support a category."""
+        return self.hashing.q
+
+    @property
+    def words(self) -> int:
+        """How many words a server draws for a window."""
+        return self.messages
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """The fewest and the most messages that an honest server adds in all: their number is fixed."""
+        return self.messages, self.messages
+
+    @property
+    def mean_total(self) -> int:
+        """How many messages a server adds."""
+        return self.messages
+
+    def make(self, source: WordSource) -> Words:
+        """The messages that one server adds, (a, v) in rows: new ones at every call, so call it once for a window.
+
+        >>> from shuffledp import SeededWords
+        >>> HashedDummies(messages=3, r=8, s=4, width=1).make(SeededWords(1)).shape
+        (3, 2)
+        """
+        return self.read(source.words(self.messages, 64))
+
+    def read(self, words: Words) -> Words:
+        """The message of each word: the function is its low r bits, the value the s bits above."""
+        return self.hashing.scatter(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the document.
+
+        >>> HashedDummies(messages=64_000, r=32, s=10, width=1).to_dict()
+        {'kind': 'hashed', 'messages': 64000, 'r': 32, 's': 10, 'width': 1}
+        """
+        own = {"messages": self.messages, "r": self.r, "s": self.s, "width": self.width}
+        return {"kind": HASHED, **own}
+
+
+Added: TypeAlias = Dummies | HashedDummies
+"""What one server adds to a question."""
+
+
+def read_dummies(content: object) -> Added:
     """The law that a document states, strictly.
 
-    >>> read_dummies({"kind": "bins", "bins": 5, "rate": "0.5", "most": 36}).most
-    36
+    >>> read_dummies({"kind": "bins", "bins": 5, "rate": "0.5", "most": 36}).mean_total
+    180
     """
     found = Fields("noise", content)
     kind = found.text("kind", 20)
-    if kind not in [each.value for each in DummyKind]:
-        raise WireError("document", f"noise.kind={kind!r} must be bins or count")
-    bins, most = found.whole("bins", 2, _MOST_BINS), found.whole("most", 1, MOST_STEPS)
-    rate = found.decimal("rate")
-    found.finish()
     try:
+        if kind == HASHED:
+            return _read_hashed(found)
+        if kind not in [each.value for each in DummyKind]:
+            raise WireError("document", f"noise.kind={kind!r} must be bins, count or hashed")
+        bins, most = found.whole("bins", 2, _MOST_BINS), found.whole("most", 1, MOST_STEPS)
+        rate = found.decimal("rate")
+        found.finish()
         return Dummies(kind=DummyKind(kind), bins=bins, rate=rate, most=most)
+    except WireError:
+        raise
     except ShuffledpError as error:
         raise WireError("document", f"the noise of a question: {error}") from None
+
+
+def _read_hashed(found: Fields) -> HashedDummies:
+    law = HashedDummies(
+        messages=found.whole("messages", 1, MOST_DUMMIES),
+        r=found.whole("r", 2, 32),
+        s=found.whole("s", 1, 32),
+        width=found.whole("width", 1, 2**32 - 1),
+    )
+    found.finish()
+    return law

@@ -171,7 +171,8 @@ def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarante
         if pledge.noise is Noise.DEVICES:
             return _compute_one(protocols, 1 + words, honest, pledge.delta)
     if pledge.noise is Noise.SERVERS:
-        return _compute_served(protocols, words + 1, times, pledge)
+        server = sum(each.noise.words for each in questions if each.noise is not None)
+        return _compute_served(protocols, words + 1, server, times, pledge)
     return _compute(protocols, words, times, honest, pledge.delta)
 
 
@@ -242,17 +243,18 @@ def _compute_one(
 
 @lru_cache(maxsize=256)
 def _compute_served(
-    protocols: tuple[ShuffleProtocol, ...], words: int, times: int, pledge: Pledge
+    protocols: tuple[ShuffleProtocol, ...], words: int, server: int, times: int, pledge: Pledge
 ) -> Guarantee:
-    """The guarantee of either server's noise alone: the promised epsilon if it holds, or the smallest that does."""
+    """The guarantee of either server's noise alone: the promised epsilon if it holds, or the smallest that does.
+
+    A device takes so many `words`, and a server takes `server` for a window.
+    """
     from shuffledp.accounting.server_noise import bound_delta
     from shuffledp.numerics.search import find_smallest
-    from shuffledp.protocols.server_noise import find_noise
+    from shuffledp.protocols.server_hashing import find_added
 
-    found = [find_noise(each) for each in protocols]
-    left = set_served_aside(
-        sum(each.randomizer.domain.size for each in protocols), words * times, pledge
-    )
+    found = [find_added(each) for each in protocols]
+    left = set_served_aside(server, words * times, pledge)
 
     def excess(epsilon: float) -> float:
         if pledge.one_question:
@@ -276,12 +278,12 @@ def _compute_served(
     )
 
 
-def set_served_aside(bins: int, words: int, pledge: Pledge) -> float:
-    """What is left of delta for uniform words of one server, with two for each bin, and of one device."""
+def set_served_aside(server: int, words: int, pledge: Pledge) -> float:
+    """What is left of delta for uniform words: `server` of one server for a window, and `words` of one device."""
     from shuffledp.accounting.base import bound_generator
 
     times = pledge.reports_per_device if pledge.composed else 1
-    added = bound_generator(1, 2 * bins * times, pledge.epsilon)
+    added = bound_generator(1, server * times, pledge.epsilon)
     added += bound_generator(1, words, pledge.epsilon)
     left = Fraction(pledge.delta) - added
     if 2 * left < Fraction(pledge.delta):

@@ -25,7 +25,7 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.core.task import Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
-from shuffledp.live.wire.noise import Dummies, DummyKind, read_dummies
+from shuffledp.live.wire.noise import Added, DummyKind, HashedDummies, read_dummies
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
 from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
 from shuffledp.tasks import task_named
@@ -51,7 +51,14 @@ _MOST_POINTS = 100  # of a list of parameters
 _PLACES = (1 << PLACE_BITS) + 1  # of a number
 SERVED = "server_noise"
 """The protocol of questions whose noise comes from the servers."""
-_OF_NOISE = ("rate", "most")  # parameters that stand in the law of the noise
+_OF_NOISE = (
+    "rate",
+    "most",
+    "messages",
+    "r",
+    "s",
+    "width",
+)  # parameters that stand in the law of the noise
 
 
 def carry(protocol: ShuffleProtocol) -> MessageCode:
@@ -123,7 +130,7 @@ class Question:
     """The ends of a number by group; the groups are the labels."""
     asking: Asking | None = None
     """How it is asked; None: as its task usually is."""
-    noise: Dummies | None = None
+    noise: Added | None = None
     """What each server adds to the messages of a window; None: the devices' noise is all there is."""
 
     @property
@@ -376,7 +383,7 @@ def _check_labels(
 
 
 def _read_protocol(
-    name: str, task: str, parameters: object, noise: Dummies | None
+    name: str, task: str, parameters: object, noise: Added | None
 ) -> ShuffleProtocol:
     given = dict(_read_parameters(parameters))
     if "n" in given:
@@ -403,11 +410,17 @@ def _make_protocol(name: str, task: str, given: dict[str, Any]) -> ShuffleProtoc
     return make(name, **given, **({"task": task} if told else {}))
 
 
-def _serve(task: str, given: dict[str, Any], noise: Dummies) -> ShuffleProtocol:
+def _serve(task: str, given: dict[str, Any], noise: Added) -> ShuffleProtocol:
     """The protocol whose bins get this noise of the servers."""
+    from shuffledp.protocols.server_hashing import make_server_hashing
     from shuffledp.protocols.server_noise import make_server_noise
 
     bins = "histogram" if task in BY_GROUP else task
+    if isinstance(noise, HashedDummies):
+        if task != "histogram":
+            raise DataError(f"hashed noise is for histograms, not for {task}")
+        own = {"r": noise.r, "s": noise.s, "width": noise.width, "messages": noise.messages}
+        return make_server_hashing(**own, **given)
     made = make_server_noise(task=bins, rate=noise.rate, most=noise.most, **given)
     size = made.randomizer.domain.size
     if noise.bins != size or (noise.kind is DummyKind.COUNT) != (size == 2):
