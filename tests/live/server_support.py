@@ -10,9 +10,17 @@ from shuffledp.live.seals import FolderLog
 from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.wire.promise import Noise
+from shuffledp.protocols.server_hashing import make_server_hashing
 from shuffledp.protocols.server_noise import make_server_noise
 
-__all__ = ["make_collection", "open_analyzer", "open_any_analyzer", "open_shuffler", "questions"]
+__all__ = [
+    "hashed_questions",
+    "make_collection",
+    "open_analyzer",
+    "open_any_analyzer",
+    "open_shuffler",
+    "questions",
+]
 
 
 def questions(floor=None, rates=(0.5, 1.0), most=(4, 4), parts=1):
@@ -25,6 +33,15 @@ def questions(floor=None, rates=(0.5, 1.0), most=(4, 4), parts=1):
         replace(each, protocol=made, noise=describe_dummies(made))
         for each, made in ((way, choice), (home, yes))
     )
+
+
+def hashed_questions(floor=None, messages=40, parts=1):
+    """The same two, the first of them hashed: half of all messages support a category."""
+    way, home = questions(floor, rates=(0.5, 0.5), most=(4, 6), parts=parts)
+    made = make_server_hashing(
+        k=3, r=4, s=2, width=2, messages=messages, epsilon=floor, parts=parts
+    )
+    return replace(way, protocol=made, noise=describe_dummies(made)), home
 
 
 def make_collection(floor=None, asked=None, **changes):

@@ -110,7 +110,7 @@ export class Collection {
     const servers = this.promise.noise === "servers";
     for (const { name, noise, protocol, randomizer } of this.questions) {
       if ((protocol === "server_noise") !== (noise !== null)) throw bad("server_noise is the protocol of noise of the servers, and only of it");
-      if (noise !== null && !fitsNoise(noise, randomizer.size)) throw bad(`the noise of '${name}' does not fit its bins`);
+      if (noise !== null && !fitsNoise(noise, randomizer)) throw bad(`the noise of '${name}' does not fit its bins`);
       if ((noise !== null) !== servers) throw bad(`the question '${name}' has a law of the servers' noise if they add it, and only then`);
     }
     const parts = one ? this.questions.length : 1;
@@ -282,7 +282,12 @@ function readQuestion(content, version) {
 function readNoise(content) {
   if (content === null) return null;
   const found = new Fields("noise", content), kind = found.text("kind", 20);
-  if (kind !== "bins" && kind !== "count") throw bad(`noise.kind='${kind}' must be bins or count`);
+  if (kind === "hashed") {
+    const hashed = { kind, messages: found.whole("messages", 1, MOST_DUMMIES), r: found.whole("r", 2, 32), s: found.whole("s", 1, 32), width: found.whole("width", 1, 2 ** 32 - 1) };
+    found.done();
+    return hashed;
+  }
+  if (kind !== "bins" && kind !== "count") throw bad(`noise.kind='${kind}' must be bins, count or hashed`);
   const noise = { kind, bins: found.whole("bins", 2, 1 << 16), most: found.whole("most", 1, 1 << 16), rate: found.decimal("rate") };
   found.done();
   if (!(noise.rate > 0 && noise.rate < Infinity) || (kind === "count" && noise.bins !== 2)) throw bad("the noise of a question: rate and bins");

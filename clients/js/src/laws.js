@@ -19,12 +19,15 @@ import { isAtMostExp } from "./exact.js";
  * @property {number} epsilon0 as the document states it
  * @property {MessageCode} code
  * @property {Odds=} odds of what is sent, where a few words say them
+ * @property {Hashed=} hashed of messages that are a hash function and a value; absent otherwise
  * @property {Grid=} grid of real numbers; absent otherwise
  * @property {Cells=} cells of the numbers of a tree; absent otherwise
  * @property {import("./texts.js").Spelling=} spelling of words; absent otherwise
  * @property {((answer: unknown) => bigint)=} codeOf the code of a word, or a RangeError; absent otherwise
  * @typedef {{ lower: number, upper: number, cells: number | null }} Cells null: integers, each its own cell
  * @typedef {{ lower: number, upper: number, steps: bigint }} Grid
+ * @typedef {{ r: number, s: number, width: number, support: number, p: number, q: number }} Hashed `support`: the share of all
+ *   messages that support a category; p and q: how often a message supports its own alone, and another's
  * @typedef {{ own: number } | { marked: number, unmarked: number } | { coin: number }} Odds how often the answer itself is
  *   sent; its mark, and that of another; a 1 at the lower end of a range
  * @typedef {Record<string, any>} Law
@@ -35,6 +38,17 @@ const POLYNOMIALS = {
   2: 0x3n, 3: 0x3n, 4: 0x3n, 5: 0x5n, 6: 0x3n, 7: 0x3n, 8: 0x1bn, 9: 0x3n, 10: 0x9n, 11: 0x5n, 12: 0x9n,
   13: 0x1bn, 14: 0x21n, 15: 0x3n, 16: 0x2bn, 32: 0x8dn,
 };
+
+/** a x in the field of 2^r elements. @param {bigint} a @param {number | bigint} x @param {number} r */
+function multiply(a, x, r) {
+  const wide = BigInt(r), top = (1n << wide) - 1n, polynomial = POLYNOMIALS[/** @type {keyof POLYNOMIALS} */ (r)];
+  let value = 0n, multiple = a;
+  for (let left = BigInt(x); left; left >>= 1n) {
+    if (left & 1n) value ^= multiple;
+    multiple = ((multiple << 1n) & top) ^ (multiple >> (wide - 1n) ? polynomial : 0n);
+  }
+  return value;
+}
 
 /** @param {boolean} holds @param {string} sentence @returns {asserts holds} */
 export function demand(holds, sentence) {
@@ -157,8 +171,8 @@ const BUILDERS = {
 
   LocalHashing(law) {
     const wordBits = readBits(law), k = readSize(law, "k", 2), g = readSize(law, "g", 2);
-    const r = wordBits / 2, polynomial = POLYNOMIALS[/** @type {keyof POLYNOMIALS} */ (r)];
-    demand(polynomial !== undefined, "word_bits must be 4, 6, 8, ..., 32 or 64");
+    const r = wordBits / 2;
+    demand(Object.hasOwn(POLYNOMIALS, r), "word_bits must be 4, 6, 8, ..., 32 or 64");
     demand(k <= 2 ** r && g <= 2 ** (r - 1), "k must be <= 2^r and g <= 2^(r-1)");
     demand(law.response?.type === "KRR", "the response must be k-ary randomized response");
     const response = BUILDERS.KRR(law.response);
@@ -168,12 +182,7 @@ const BUILDERS = {
       size: k, wordBits, wordsPerInput: 2, epsilon0: decimal(law, "epsilon0"), ratio: response.ratio,
       code: { sizes: [1n << wide, 1n << wide, BigInt(g)] },
       encode: (code, [line, word]) => {
-        const a = line >> wide, b = line & top;
-        let value = b, multiple = a;
-        for (let left = code; left; left >>>= 1) {
-          if (left & 1) value ^= multiple;
-          multiple = ((multiple << 1n) & top) ^ (multiple >> (wide - 1n) ? polynomial : 0n);
-        }
+        const a = line >> wide, b = line & top, value = multiply(a, code, r) ^ b;
         const bucket = Number((value * BigInt(g)) >> wide);
         return [a, b, BigInt(/** @type {number} */ (response.encode(bucket, [word])))];
       },
@@ -293,6 +302,28 @@ const BUILDERS = {
       size, wordBits, wordsPerInput: response ? 1 : 0, epsilon0: response ? response.epsilon0 : Infinity,
       ratio: response ? response.ratio : [1n, 0n], code: { sizes: [BigInt(size)] }, ...(grid && { grid }), ...(cells && { cells }),
       encode: (code, words) => (response ? response.encode(code, words) : Number(code)),
+    };
+  },
+
+  HashedBin(law) {
+    const wordBits = readBits(law), all = 1n << BigInt(wordBits), k = readSize(law, "k", 2);
+    const r = readSize(law, "r", 2), s = readSize(law, "s", 1), width = whole(law, "width", 1n), blanket = whole(law, "blanket");
+    demand(Object.hasOwn(POLYNOMIALS, r) && s <= r && r + s <= wordBits, "r must be 2, 3, ..., 16 or 32, and s at most r");
+    demand(k <= 2 ** r && width < 1n << BigInt(s) && blanket < all, "k must be <= 2^r, width < 2^s and blanket < 2^word_bits");
+    demand((law.floor === null) === (blanket === 0n), "the blanket is that of a floor, and only of it");
+    // What is not drawn from the messages that support the category is uniform.
+    const values = 1n << BigInt(s), told = (all - blanket) * (all - (all % width)), rest = all * all - told;
+    const support = Number(width) / Number(values), apart = (Number(rest) / Number(all * all)) * support;
+    const functions = BigInt(r), each = all / width;
+    return {
+      size: k, wordBits, wordsPerInput: law.floor === null ? 2 : 3, epsilon0: law.floor === null ? Infinity : decimal(law, "floor"),
+      ratio: law.floor === null ? [1n, 0n] : [rest * width + told * values, rest * width], code: { sizes: [1n << functions, values] },
+      hashed: { r, s, width: Number(width), support, p: Number(told) / Number(all * all) + apart, q: apart },
+      encode: (code, [word, near, coin]) => {
+        const a = word & ((1n << functions) - 1n), spare = (word >> functions) & (values - 1n), t = near / each;
+        const tells = t < width && !(coin < blanket);
+        return [a, tells ? (multiply(a, code, r) >> BigInt(r - s)) ^ t : spare];
+      },
     };
   },
 

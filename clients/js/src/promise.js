@@ -1,14 +1,16 @@
 // What either server's noise alone keeps of a promise, recomputed from the document: the same formulas as in
 // accounting/server_noise.py. One message that moves changes `moves` numbers of dummies; each changes probabilities by a
 // factor of at most e^rate, but for an end of mass f that nothing else reaches. In floating point, with room for its rounding:
-// what is too close to tell is not told.
+// what is too close to tell is not told. Among uniform messages of a hash family (noise.js) losses have no largest one.
 
 import { WireError } from "./errors.js";
 import { scale } from "./exact.js";
+import { countWords, divergeHashed, logFactorials } from "./noise.js";
 
 /**
  * @typedef {import("./document.js").Question} Question
- * @typedef {{ moves: number, rate: number, most: number, p: number, q: number }} Curve p and q of randomized response; 1 and 0: no floor
+ * @typedef {{ moves: number, rate: number, most: number, p: number, q: number, hashed?: { messages: number, support: number } }} Curve
+ *   p and q of randomized response; 1 and 0: no floor
  */
 
 const SLACK = 1e-9, CLOSE = 1 + 1e-13;
@@ -19,8 +21,12 @@ const SPAN = 2 ** 19; // words of one key
 
 /** @param {Question} question @returns {Curve} */
 function describe({ noise, randomizer }) {
-  const { kind, rate, most } = /** @type {import("./noise.js").Dummies} */ (noise), [over, under] = randomizer.ratio;
-  const all = 2 ** randomizer.wordBits, floor = under !== 0n;
+  const law = /** @type {import("./noise.js").Dummies} */ (noise), [over, under] = randomizer.ratio, floor = under !== 0n;
+  if (law.kind === "hashed") {
+    const { support, p, q } = /** @type {import("./laws.js").Hashed} */ (randomizer.hashed);
+    return { moves: 2, rate: 0, most: 0, p: floor ? p : 1, q: floor ? q : 0, hashed: { messages: law.messages, support } };
+  }
+  const { kind, rate, most } = law, all = 2 ** randomizer.wordBits;
   return { moves: kind === "count" ? 1 : 2, rate, most, p: floor ? Number(over) / all : 1, q: Number(under) / all };
 }
 
@@ -31,18 +37,12 @@ function split({ rate, most }) {
   return { up: middle + below - end, down: below, end };
 }
 
-/** ln n! for n = 0 .. most. @param {number} most */
-function logFactorials(most) {
-  const found = [0];
-  for (let n = 1; n <= most; n++) found.push(found[n - 1] + Math.log(n));
-  return found;
-}
-
 /** ln x^n, and 0^0 = 1. @param {number} x @param {number} n */
 const logPower = (x, n) => (n ? n * Math.log(x) : 0);
 
 /** The divergence at the ratio e^loss; `pure`: nothing but the ends is left there. @param {Curve} curve @param {number} loss @param {boolean} pure */
 function diverge(curve, loss, pure) {
+  if (curve.hashed) return divergeHashed(curve.hashed.messages, curve.hashed.support, loss);
   const { moves, rate } = curve, { up, down, end } = split(curve);
   let total = -Math.expm1(moves * Math.log1p(-end));
   if (pure) return total;
@@ -86,16 +86,17 @@ const setAside = (words, epsilon) => (1 + Math.exp(epsilon)) * ADVANTAGE * (Math
 export function checkPromise(questions, { epsilon, delta, composed, reportsPerDevice, oneQuestion }) {
   const times = composed ? reportsPerDevice : 1, curves = questions.map(describe);
   if (times * curves.length > MOST_ANSWERS) return false;
-  const bins = questions.reduce((sum, { noise }) => sum + (noise?.bins ?? 0), 0);
-  const left = delta - setAside(2 * bins * times, epsilon);
+  const words = questions.reduce((sum, { noise }) => sum + countWords(noise), 0);
+  const left = delta - setAside(words * times, epsilon);
   const largest = Math.max(...curves.map((each) => findDelta(each, epsilon)));
   if (oneQuestion || times * curves.length === 1) return judge(largest, left, true);
-  const [{ rate, most }] = curves, alike = curves.every((each) => !each.q && each.rate === rate && each.most === most);
+  const [{ rate, most }] = curves, alike = curves.every((each) => !each.hashed && !each.q && each.rate === rate && each.most === most);
   if (alike) {
     const moves = times * curves.reduce((sum, each) => sum + each.moves, 0);
     return judge(findDelta({ rate, most, moves, p: 1, q: 0 }, epsilon), left, true);
   }
   judge(largest, left, true); // all messages tell at least as much as one
+  if (curves.some((each) => each.hashed)) return false;
   const exact = curves.reduce((sum, each) => sum + scale(each.rate) * BigInt(each.moves * times), 0n) <= scale(epsilon);
   const close = times * curves.reduce((sum, each) => sum + findPure(each), 0) * CLOSE <= epsilon;
   const ends = times * curves.reduce((sum, each) => sum + findDelta(each, findPure(each) * CLOSE), 0);

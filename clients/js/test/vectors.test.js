@@ -78,14 +78,16 @@ for (const { protocol, law, cases } of messages) {
 
 for (const { noise, epsilon, delta, messages: added, totals } of read("noise")) {
   test(`what servers add: ${JSON.stringify(noise)}`, () => {
-    const law = { ...noise, rate: Number(noise.rate) }, found = weighNoise(law);
+    const hashed = noise.kind === "hashed", law = hashed ? noise : { ...noise, rate: Number(noise.rate) }, found = weighNoise(law);
     assert.ok(Math.abs(found.epsilon / epsilon - 1) < 1e-12);
     assert.ok(Math.abs(found.delta / delta - 1) < 1e-9);
     assert.deepEqual([found.messages, found.least], [added, totals[0]]);
     assert.equal(countDummies([{ noise: law }, { noise: null }]), added);
-    assert.ok(fitsNoise(law, law.bins));
-    assert.ok(!fitsNoise(law, law.bins + 1));
-    assert.ok(!fitsNoise({ ...law, kind: law.kind === "bins" ? "count" : "bins" }, law.bins));
+    const size = hashed ? 5 : law.bins, fitting = { size, ...(hashed && { hashed: law }) };
+    assert.ok(fitsNoise(law, fitting));
+    assert.ok(!fitsNoise(law, hashed ? { size, hashed: { ...law, width: law.width + 1 } } : { size: size + 1 }));
+    assert.ok(!fitsNoise({ ...law, bins: size, kind: law.kind === "bins" ? "count" : "bins" }, fitting));
+    assert.ok(!fitsNoise(law, hashed ? { size } : { size, hashed: law }));
   });
 }
 

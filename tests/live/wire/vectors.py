@@ -18,12 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from contract.examples import all_examples
+from live.server_support import hashed_questions
 from live.server_support import make_collection as make_noisy
 from live_support import as_format_1, make_collection, questions, secret
 from shuffledp import Reals, SeededWords, protocols
+from shuffledp.accounting.server_noise import Scattered
 from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.live.wire.document import Collection
-from shuffledp.live.wire.noise import Dummies, DummyKind
+from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Pledge
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import (
@@ -35,6 +37,7 @@ from shuffledp.live.wire.report import (
 )
 from shuffledp.live.wire.texts import Asking, Kind
 from shuffledp.protocols.krr import KRR
+from shuffledp.protocols.server_hashing import HashedBin, make_server_hashing
 from shuffledp.protocols.server_noise import OneBin, make_server_noise
 
 FOLDER = Path(__file__).parents[3] / "vectors"
@@ -76,6 +79,16 @@ def served(*, tiny):
             )
             device = OneBin(domain=made.randomizer.domain, response=response, word_bits=6)
             yield replace(made, randomizer=device)
+    for floor in (None, 1.0):
+        size = (
+            {"k": 3, "r": 2, "s": 2, "width": 3}
+            if tiny
+            else {"k": 9000, "r": 32, "s": 13, "width": 40}
+        )
+        made = make_server_hashing(**size, messages=13_000, epsilon=floor)
+        if tiny:
+            made = replace(made, randomizer=HashedBin(**size, floor=floor, word_bits=4))
+        yield made
 
 
 def write_noise():
@@ -102,6 +115,24 @@ def write_noise():
                         "counts": law.read(tape).tolist(),
                     }
                     for tape in tapes
+                ],
+            }
+        )
+    for messages, r, s, width in [(64_000, 32, 10, 1), (113_092, 32, 16, 36), (90, 4, 3, 3)]:
+        law = HashedDummies(messages=messages, r=r, s=s, width=width)
+        words = SeededWords(3).words(_PEOPLE, 64)
+        sent = [[int(each) for each in row] for row in law.read(words)]
+        moved = Scattered(messages=messages, support=law.support).moved
+        found.append(
+            {
+                "noise": law.to_dict(),
+                "epsilon": 1.0,
+                "delta": float(f"{moved.delta(1.0):.10g}"),
+                "messages": law.mean_total,
+                "totals": law.totals,
+                "cases": [
+                    {"words": [[str(word)]], "message": row}
+                    for word, row in zip(words.tolist(), sent, strict=True)
                 ],
             }
         )
@@ -480,6 +511,19 @@ NOISY = {
         set_at("promise.local_epsilon", "8.1"),
     ],
 }
+HASHED = {
+    "and messages of another family": [set_at("questions.0.noise.width", 1)],
+    "and a hashed count": [
+        lambda content: content["questions"][1].update(noise=content["questions"][0]["noise"])
+    ],
+    "and a law of bins": [
+        set_at("questions.0.noise", {"kind": "bins", "bins": 3, "rate": "0.5", "most": 4})
+    ],
+    "and one message more than servers may add": [set_at("questions.0.noise.messages", 200_000)],
+    "and no message at all": [set_at("questions.0.noise.messages", 0)],
+    "and one field more": [set_at("questions.0.noise.rate", "0.5")],
+    "and a field of 2^25 elements": [set_at("questions.0.noise.r", 25)],
+}
 
 
 def write_formats():
@@ -516,6 +560,18 @@ def write_formats():
         accepted.append({"what": what, "document": raw, "words": words, "cases": [case]})
         for change in NOISY:
             changed = _change(collection.raw, NOISY[change])
+            case = {"what": f"{what}, {change}", "document": changed.decode()}
+            refused.append({**case, "reason": "document"})
+    for what, floor in (("without a floor", None), ("with a floor", 1.5)):
+        collection = make_noisy(floor, asked=hashed_questions(floor))
+        answers = {"way": "bus", "home": "yes"}
+        plains = [each.hex() for each in encode_answers(collection, answers, Listed(words))]
+        case = {"answers": answers, "plains": plains}
+        what = f"a hashed question {what}"
+        raw = collection.raw.decode()
+        accepted.append({"what": what, "document": raw, "words": words, "cases": [case]})
+        for change, changes in HASHED.items():
+            changed = _change(collection.raw, changes)
             case = {"what": f"{what}, {change}", "document": changed.decode()}
             refused.append({**case, "reason": "document"})
     for reason, listed in (("planned", PLANNED), ("document", WRONG)):
