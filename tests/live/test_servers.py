@@ -193,11 +193,6 @@ def test_settings_that_contradict_each_other_are_refused(
             "answered by everybody",
         ),
         ({"way": {**FIVE["way"], "protocol": "unary"}}, {}, "protocol"),
-        (
-            {"way": {"task": "histogram", "categories": [str(each) for each in range(9000)]}},
-            TRUSTED,
-            "'way' has 9,000 bins with 36 in each, about 5,555 fit. Ask for fewer",
-        ),
     ],
 )
 def test_what_has_no_noise_of_the_servers_yet_says_so(

@@ -33,14 +33,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from shuffledp.accounting.base import find_level, invert
+import numpy as np
+
+from shuffledp.accounting.base import Batch, find_level, invert
 from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.decreasing_mean import BinomialTotal
 from shuffledp.accounting.moved_message import TwoBins, poisson_level
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, non_negative, positive, whole
 from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
 from shuffledp.numerics.rounding import (
+    UNIT,
     exp_lower,
     exp_upper,
     float_above,
@@ -67,6 +71,7 @@ _FEW = 8  # moves
 _BELOW = 1 - 1e-12  # so that what is rounded up again is not too much
 _LARGEST = 30.0  # epsilons beyond are as good as this one
 _MOST_SCATTERED = 10**9  # messages
+_FINE = 1e-4  # of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +191,7 @@ class Scattered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AmongScattered:
+class AmongScattered(Batch):
     """The privacy curve of a hashed message with a floor, among uniform ones: a `Profile`.
 
     >>> among = AmongScattered(noise=Scattered(messages=9, support=Fraction(1, 2)), p=Fraction(3, 4), q=Fraction(1, 4))
@@ -200,12 +205,23 @@ class AmongScattered:
 
     def delta(self, epsilon: float) -> float:
         """At least the true delta at this epsilon."""
+        left, loss = self._shift(epsilon)
+        return min(1.0, float_above(left * Fraction(self.noise.moved.delta(loss)))) if left else 0.0
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """At least the true delta at each of these, faster than one by one."""
+        shifted = [self._shift(float(epsilon)) for epsilon in epsilons]
+        found = self.noise.moved.deltas(np.array([loss for _, loss in shifted]))
+        lefts = np.array([float_above(left) for left, _ in shifted])
+        return np.minimum(1.0, lefts * found * (1 + 4 * UNIT))
+
+    def _shift(self, epsilon: float) -> tuple[Fraction, float]:
+        """Return p - E q, at least, and ln R, at most; 0 if nothing is left."""
         growth = exp_lower(min(non_negative("epsilon", epsilon), _LARGEST))
         left = self.p - growth * self.q
         if left <= 0:
-            return 0.0
-        loss = max(0.0, log_lower((growth * self.p - self.q) / left))
-        return min(1.0, float_above(left * Fraction(self.noise.moved.delta(loss))))
+            return Fraction(0), 0.0
+        return left, max(0.0, log_lower((growth * self.p - self.q) / left))
 
     def epsilon(self, delta: float) -> float:
         """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
@@ -306,7 +322,7 @@ def calibrate_noise(
     [(1.0, 18)]
     >>> hashed = Moved(moves=2, support=Fraction(1, 1024))
     >>> [law.messages for law in calibrate_noise([hashed], epsilon=1.0, delta=1e-8)]
-    [63639]
+    [63640]
     """
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
@@ -393,6 +409,7 @@ def _find_scattered(part: Moved, support: Fraction, epsilon: float, delta: float
         guess=max(1.0, level / float(support * (1 - support))),
         largest=_MOST_SCATTERED,
         refusal=f"epsilon={epsilon:.3g} for a question needs more than {_MOST_SCATTERED:,} messages",
+        tolerance=_FINE,
     )
     return Scattered(messages=math.ceil(found), support=support)
 
