@@ -28,8 +28,10 @@ DEVICES = [
     HashedBin(k=4, r=2, s=2, width=3, floor=2.0, word_bits=4),
 ]
 
+NAMES = ["plain", "wide", "plain with a floor", "wide with a floor"]
 
-@pytest.mark.parametrize("device", DEVICES, ids=str)
+
+@pytest.mark.parametrize("device", DEVICES, ids=NAMES)
 def test_every_tape_makes_the_declared_message(device: HashedBin) -> None:
     """Some draws of a width of 3 are rejected; those messages are uniform."""
     for x in range(device.k):
@@ -40,7 +42,7 @@ def test_every_tape_makes_the_declared_message(device: HashedBin) -> None:
             assert hit == (device.p if y == x else device.q)
 
 
-@pytest.mark.parametrize("device", DEVICES[2:], ids=str)
+@pytest.mark.parametrize("device", DEVICES[2:], ids=NAMES[2:])
 def test_the_floor_holds_and_is_not_idle(device: HashedBin) -> None:
     laws = [device.pmf(x) for x in range(device.k)]
     worst = max(one[sent] / other[sent] for one in laws for other in laws for sent in one)
@@ -90,7 +92,7 @@ def enumerate_tallies(
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("device", DEVICES, ids=NAMES)
 def test_counts_are_unbiased_with_the_declared_variance_and_intervals_cover(
     device: HashedBin, parts: int
 ) -> None:

@@ -228,7 +228,7 @@ def _choose_support(analyzer: AmongHashed, people: int, room: float) -> float:
     level = analyzer.messages * own * (1 - own)
     least = min(level / room * _SPARE, 0.5)
     count = math.ceil(math.log(0.5 / least) / math.log(_FINER))
-    errors = {}
+    errors: dict[float, float] = {}
     for support in [least * (0.5 / least) ** (step / max(count, 1)) for step in range(count + 1)]:
         hashing = choose_hashing(analyzer.device.k, support)
         q = float(hashing.q)
