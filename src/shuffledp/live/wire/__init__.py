@@ -7,7 +7,7 @@ the shuffler hands to the analyzer.
 
 from shuffledp.core.octets import Decoded, MessageCode
 from shuffledp.live.wire.document import Collection, ShufflerKey, Windows, write_document
-from shuffledp.live.wire.noise import Dummies, DummyKind
+from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Noise, Pledge, compute_guarantee
 from shuffledp.live.wire.question import Question, carry, describe_law
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Manifest, Opened
@@ -23,6 +23,7 @@ __all__ = [
     "Decoded",
     "Dummies",
     "DummyKind",
+    "HashedDummies",
     "Kind",
     "Manifest",
     "MessageCode",

@@ -209,17 +209,17 @@ class HashedDummies:
 
     def __post_init__(self) -> None:
         whole("messages", self.messages, at_least=1)
-        _ = self.hashing
+        _ = self._hashing
 
     @property
-    def hashing(self) -> LinearHashing:
+    def _hashing(self) -> LinearHashing:
         """The hash family, of any number of categories."""
         return LinearHashing(k=2, r=self.r, s=self.s, width=self.width)
 
     @property
     def support(self) -> Fraction:
         """The share of all messages that support a category."""
-        return self.hashing.q
+        return self._hashing.q
 
     @property
     def words(self) -> int:
@@ -247,7 +247,7 @@ class HashedDummies:
 
     def read(self, words: Words) -> Words:
         """The message of each word: the function is its low r bits, the value the s bits above."""
-        return self.hashing.scatter(words)
+        return self._hashing.scatter(words)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the document.
