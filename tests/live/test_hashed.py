@@ -120,7 +120,7 @@ def test_a_file_of_people_comes_out_within_its_errors(tmp_path: Path, more: dict
     (tmp_path / "people.csv").write_text("town\n" + "\n".join(map(str, codes)) + "\n")
     content = {"epsilon": 1.0, "delta": 1e-8, "questions": towns(6000), "collection": more}
     survey = parse_survey(content, tmp_path / "survey.toml")
-    collection, result = try_survey(
+    collection, result, _ = try_survey(
         survey, [str(tmp_path / "people.csv")], source=sdp.SeededWords(2)
     )
     (question,) = collection.questions
