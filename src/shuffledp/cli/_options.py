@@ -11,7 +11,7 @@ from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
@@ -53,6 +53,7 @@ __all__ = [
     "ReadingOptions",
     "RobustOptions",
     "SeedOption",
+    "SenderOptions",
     "SimulateOptions",
     "TaskArgument",
     "TaskOptions",
@@ -385,6 +386,24 @@ class ColumnOptions(ReadingOptions):
     on_invalid: _OnInvalidOption = "error"
     honest: _HonestShare = None
     allow_large_delta: LargeDeltaOption = False
+
+
+class _SenderModel(StrEnum):
+    SHUFFLE = "shuffle"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenderOptions(ColumnOptions):
+    """What people's messages are made with: a curator gets none, and no release comes before them."""
+
+    model: Annotated[_SenderModel, _privacy(help="Trust a shuffler, or nobody (local).")] = (
+        _SenderModel.SHUFFLE
+    )
+    protocol: ProtocolOption = None
+    max_messages: MaxMessagesOption = None
+    bounds_share: ClassVar[None] = None
+    """Messages have declared bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         OutputOptions,
         PeopleOptions,
         PrivacyOptions,
+        ReadingOptions,
+        SenderOptions,
     )
     from shuffledp.engine import Report
 
@@ -66,7 +68,7 @@ def plan_survey(
 def read_questions(
     task: str,
     options: Any,
-    privacy: PrivacyOptions,
+    privacy: PrivacyOptions | SenderOptions,
     grouping: GroupOptions,
     people: PeopleOptions,
     *,
@@ -114,7 +116,7 @@ def read_questions(
 def prepare_files(
     survey: sdp.Survey,
     paths: list[str],
-    privacy: PrivacyOptions,
+    privacy: ReadingOptions,
     budget: BudgetOptions,
     written: Sequence[Path | None],
     kept: Sequence[str | Path | None],

@@ -14,7 +14,7 @@ from shuffledp.cli._options import (
     JsonOption,
     PathsArgument,
     PeopleOptions,
-    PrivacyOptions,
+    SenderOptions,
     TaskOptions,
     is_survey,
     spread,
@@ -38,7 +38,7 @@ def randomize(
         Path, typer.Option(help="The messages: .parquet or .arrow.", rich_help_panel="Output")
     ],
     options: TaskOptions,
-    privacy: PrivacyOptions,
+    privacy: SenderOptions,
     budget: BudgetOptions,
     grouping: GroupOptions,
     people: PeopleOptions,

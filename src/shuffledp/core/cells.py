@@ -1,5 +1,6 @@
 """Cells: a range of real numbers in parts, of which only the number of the part is sent."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,8 +45,16 @@ class Cells:
 
     @property
     def edges(self) -> Floats:
-        """The ends of the cells, from `lower` to `upper`."""
-        inner = self.lower + (self.upper - self.lower) * (np.arange(self.cells + 1) / self.cells)
+        """The ends of the cells, from `lower` to `upper`.
+
+        >>> Cells(lower=0.0, upper=8.25, cells=33).edges[:9].tolist()[-1]
+        2.0
+        """
+        reach, places = self.upper - self.lower, np.arange(self.cells + 1)
+        if math.isinf(reach * self.cells):
+            inner = self.lower + reach * (places / self.cells)
+        else:  # so that an edge that is a float is exact
+            inner = self.lower + reach * places / self.cells
         inner[-1] = self.upper
         return inner
 

@@ -199,6 +199,14 @@ class OnInvalid:
         """Whether a value may become another one: 'other', or the end of a range."""
         return bool(self.faults_with(Action.OTHER) or self.faults_with(Action.CLAMP))
 
+    def skip_missing(self) -> "OnInvalid":
+        """The same, with nothing said about whoever has no answer.
+
+        >>> print(OnInvalid.read("clamp").skip_missing())
+        null=drop,out_of_range=clamp,nan=drop
+        """
+        return replace(self, null=Action.DROP, nan=Action.DROP)
+
     def faults_with(self, action: Action) -> tuple[str, ...]:
         """The faults that are handled in that way.
 

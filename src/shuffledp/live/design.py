@@ -256,6 +256,11 @@ def _check_live(survey: Survey, question: SurveyQuestion) -> None:
             raise UnsupportedError(f"task={question.task!r} cannot be collected live; {able} can")
         if question.error is not None:
             raise UnsupportedError("a live collection cannot aim at an error yet")
+        if question.optional:
+            raise UnsupportedError(
+                "optional is for files: people's devices are asked with a last category for no answer, and "
+                "asked = { skip = true }"
+            )
 
 
 def _take_question(

@@ -51,6 +51,7 @@ class _Fields:
     error: int | float | None = None
     protocol: str | None = None
     on_invalid: str | None = None
+    optional: bool = False
     reduce: str | None = None
     of: str | None = None
     max_rows: int | None = None
@@ -139,6 +140,7 @@ def _read_question(source: Source, name: str, given: Any, top: _Top) -> Question
             error=asked.error,
             protocol=asked.protocol,
             on_invalid=None if asked.on_invalid is None else OnInvalid.read(asked.on_invalid),
+            optional=asked.optional,
             people=People.read(
                 top.person,
                 reduce=asked.reduce,

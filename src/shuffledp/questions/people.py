@@ -7,7 +7,8 @@ value (no row that is valid and that a private filter takes) stays, and counts a
 |---|---|
 | count | no |
 | sum | 0, so the ends of the range include 0 |
-| histogram | a category of its own, `none` |
+| histogram, bins | a category of its own, `none` |
+| range, cdf | a cell of its own, beyond the last one: in no range, and at most no value |
 | mean by itself | neither in the sum nor among those who count: the ratio of two noisy sums (`ratios`) |
 | mean in a survey, median, quantiles, variance, std, and every question by group | a group of its own |
 | others | refused |
@@ -15,7 +16,7 @@ value (no row that is valid and that a private filter takes) stays, and counts a
 So the number of people is the same whatever anybody's rows say.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,10 +33,11 @@ from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.people import Of, People, Reduce
 from shuffledp.engine.reducing import Reduced, Reduction, make_run_key
+from shuffledp.questions.answer import date_bins
 from shuffledp.questions.question import PRESENT, Question
 from shuffledp.questions.ratios import Ratio, split_mean
 from shuffledp.questions.survey import Survey
-from shuffledp.tasks import Histogram, Quantiles, Std, Sum, Variance
+from shuffledp.tasks import Cdf, Histogram, Quantiles, Range, Std, Sum, Variance
 
 __all__ = ["Made", "make_people", "plan_people", "plan_question"]
 
@@ -78,8 +80,7 @@ def make_people(
     for question in survey.questions:
         with survey.locate(question):
             one = _reduce(survey, question, columns, engine, key, sent=sent)
-        if question.people is not None:
-            notes[question.people.tell(one.how)] = None
+        notes |= dict.fromkeys(_tell(survey, question, one))
         said[one.said] = None
         if one.ratio is not None:
             ratios[question.name] = one.ratio
@@ -106,12 +107,22 @@ def make_people(
     return Made(survey=made, columns=found, ratios=ratios, **shown)
 
 
+def _tell(survey: Survey, question: Question, one: "_One") -> Iterator[str]:
+    """What became of the rows of a question, and of whoever has no value, for readers of the answer."""
+    if question.people is not None:
+        yield question.people.tell(one.how)
+    if one.nothing:
+        lead = "Whoever" if survey.alone else f"{question.name}: whoever"
+        yield f"{lead} has no value {_tell_nothing(question.kind)}."
+
+
 def _is_needed(survey: Survey, *, private: bool, charged: bool = False) -> bool:
     drops = (charged or not survey.alone) and any(
         survey.find_policy(question, question.kind.declare(question.options).task).drops
         for question in survey.questions
     )
-    return private or drops or any(question.people is not None for question in survey.questions)
+    own = any(each.people is not None or each.optional for each in survey.questions)
+    return private or drops or own
 
 
 def _name(name: str | None, question: Question, taken: Mapping[str | None, Column]) -> str | None:
@@ -130,23 +141,25 @@ class _One:
     said: str
     ratio: Ratio | None = None
     """The two sums that it is, if it is a mean of what not everybody has as much of."""
+    nothing: bool = False
+    """Whether some may have no valid value."""
 
 
-def plan_people(survey: Survey, *, private: bool = False) -> Survey:
-    """The survey as it is planned for people, without data."""
-    if not _is_needed(survey, private=private):
+def plan_people(survey: Survey, n: int) -> Survey:
+    """The survey as it is planned for n people, without data."""
+    if not _is_needed(survey, private=False):
         return survey
     questions: list[Question] = []
     for question in survey.questions:
         with survey.locate(question):
             task = question.kind.declare(question.options).task
-            nothing = private or survey.find_policy(question, task).drops
+            nothing = survey.find_policy(question, task).drops
             how = _choose(question, task)
             if task.average and question.people is not None and question.people.of is Of.ROWS:
                 assert isinstance(task.domain, Integers | Reals)
                 questions += split_mean(question, task.domain, question.people.max_rows)
                 continue
-            fitted = _fit(question, task, how, nothing=nothing)
+            fitted = _fit(question, _settle(survey, task, n), how, nothing=nothing)
             questions.append(replace(question, declared=Declared(task=fitted)))
     return replace(survey, questions=tuple(questions))
 
@@ -205,11 +218,13 @@ def _has_values(question: Question, task: Task) -> bool:
     return people.of is Of.ROWS or people.max_categories is not None
 
 
-def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
+def _fit(
+    question: Question, task: Task, how: Reduce, *, nothing: bool, moments: str | None = None
+) -> Task:
     """The question about people, if some of them may count as nothing."""
     people = question.people
     if people is not None and _has_values(question, task):
-        return _make_places(task, people)
+        return _make_places(task, people, moments)
     if people is not None and people.of is Of.ROWS:
         return _spread_rows(task, people)
     if (
@@ -223,10 +238,12 @@ def _fit(question: Question, task: Task, how: Reduce, *, nothing: bool) -> Task:
     if task.adds:
         return replace(task, domain=_with_zero(task.domain))  # type: ignore[type-var]
     if isinstance(task, Histogram):
-        return Histogram(domain=_with_none(task.domain))
+        return Histogram(domain=_with_none(_name_bins(task.domain, moments)))
+    if isinstance(task, Range | Cdf):
+        return replace(task, domain=_with_cell(task.domain), chosen=False)
     raise UnsupportedError(
         f"{say_of(task.name, 'has')} no place for people without a value: let no row be left out (on_invalid without "
-        "drop), or declare that everybody may know whom a filter takes (where_public)"
+        "drop, optional = false), or declare that everybody may know whom a filter takes (where_public)"
     )
 
 
@@ -250,7 +267,7 @@ def _spread_rows(task: Task, people: People) -> Task:
     return replace(task, domain=_with_zero(grid))  # type: ignore[type-var]
 
 
-def _make_places(task: Task, people: People) -> Histogram:
+def _make_places(task: Task, people: People, moments: str | None = None) -> Histogram:
     """A histogram of all places of everybody: K rows, or K different categories; empty ones are bins of their own.
 
     Categories of a person are different, so their empty places are different, too: one bin each. Rows may be alike.
@@ -258,7 +275,7 @@ def _make_places(task: Task, people: People) -> Histogram:
     apart = people.max_categories is not None
     places = people.max_categories if people.max_categories is not None else people.max_rows
     assert places is not None
-    labels = task.domain.labels
+    labels = _name_bins(task.domain, moments)
     none = _call_none(labels)
     nones = [f"{none} {place}" for place in range(1, places + 1)] if apart else [none]
     domain = Categories(k=len(labels) + len(nones), names=(*labels, *nones))
@@ -273,9 +290,24 @@ def _with_zero(domain: Domain) -> Domain:
     return replace(domain, lower=min(domain.lower, 0.0), upper=max(domain.upper, 0.0))
 
 
-def _with_none(domain: Domain) -> Categories:
-    """The same categories and one for people who have none."""
-    return Categories(k=domain.size + 1, names=(*domain.labels, _call_none(domain.labels)))
+def _with_cell(domain: Integers | Cells) -> Integers | Cells:
+    """The same cells and one beyond, for people who have no value."""
+    if isinstance(domain, Integers):
+        return Integers(lower=domain.lower, upper=domain.upper + 1)
+    width = (domain.upper - domain.lower) / domain.cells
+    return Cells(lower=domain.lower, upper=domain.upper + width, cells=domain.cells + 1)
+
+
+def _name_bins(domain: Domain, moments: str | None) -> tuple[str, ...]:
+    """The names of what is counted; dates are dates."""
+    named = date_bins(domain, Histogram(domain=domain), moments)
+    assert named is not None
+    return named.labels
+
+
+def _with_none(names: tuple[str, ...]) -> Categories:
+    """The categories with these names, and one for people who have none."""
+    return Categories(k=len(names) + 1, names=(*names, _call_none(names)))
 
 
 def _call_none(names: tuple[str, ...]) -> str:
@@ -301,8 +333,6 @@ def _reduce(
     policy = survey.find_policy(question, task)
     groups = None
     if question.by is not None:
-        # Of two columns, one may have a category 'other' and the other one ends.
-        policy = OnInvalid.read(question.on_invalid or survey.on_invalid, survey.missing)
         own = {each.name: each.kind.declare(each.options).task for each in survey.questions}
         groups = survey.find_groups(question, own, columns.get(question.by))
     reduction = Reduction(
@@ -319,7 +349,8 @@ def _reduce(
     nothing = policy.drops or (raw.where is not None and raw.where.private)
     if reduction.listed:
         assert reduction.people is not None
-        return _fill_places(question, declared, _make_places(task, reduction.people), reduced)
+        places = _make_places(task, reduction.people, raw.moments)
+        return _fill_places(question, declared, places, reduced)
     if reduction.of_rows is None and reduction.kind not in ("codes", "text"):
         task = question.kind.declare(question.options, reduced.column).task  # means have fractions
     elif task.yes_or_no:  # which value is a yes was asked of the rows
@@ -331,8 +362,16 @@ def _reduce(
         )
         if reduction.of_rows is not None or (nothing and apart):
             return _split_mean(question, task, reduced, reduction, sent=sent)
-    fitted = _fit(question, task, how, nothing=nothing)
-    return _fill(question, declared, fitted, reduced, groups, how, nothing=nothing)
+    task = _settle(survey, task, len(reduced.column.array))
+    declared = replace(declared, task=task)
+    fitted = _fit(question, task, how, nothing=nothing, moments=raw.moments)
+    filled = _fill(question, declared, fitted, reduced, groups, how, nothing=nothing)
+    return replace(filled, nothing=policy.drops and how is not Reduce.ROWS and question.by is None)
+
+
+def _settle(survey: Survey, task: Task, n: int) -> Task:
+    """The task with the cells that are best for n people, if one more is to stand beside them."""
+    return task.fit(n, survey.part_epsilon) if isinstance(task, Range | Cdf) else task
 
 
 def _split_mean(
@@ -382,7 +421,10 @@ def _fill(
         known = pa.array([NONE, PRESENT]).take(array.is_valid().cast(pa.int8()))
         grouping = Column(name=PRESENT, array=known, reduced=True)
     if nothing and isinstance(task.domain, Categories) and not pa.types.is_string(array.type):
-        array = _spell_codes(array, declared.task.domain)
+        array = _spell_codes(array, declared.task.domain, column.moments)
+        column = replace(column, moments=None)
+    elif nothing and isinstance(declared.task.domain, Integers | Reals | Cells):
+        array = _limit(array, declared.task.domain)
     if nothing:
         array = array.fill_null(_stand_in(task, array, by_group=by_group))
     # The value of a person is limited to the declared ends, of whatever rows it is made.
@@ -396,6 +438,7 @@ def _fill(
         groups=None if groups is None else groups.labels,
         hidden=1 if nothing and groups is not None else 0,
         on_invalid=policy,
+        optional=False,
     )
     return _One(
         question=asked,
@@ -410,7 +453,7 @@ def _fill_places(question: Question, declared: Declared, task: Histogram, reduce
     """Put something in every empty place: a bin of that place, or the one for all."""
     import pyarrow as pa
 
-    array = _spell_codes(reduced.column.array, declared.task.domain)
+    array = _spell_codes(reduced.column.array, declared.task.domain, reduced.column.moments)
     names = task.domain.labels
     nones = names[declared.task.domain.size :]
     ends = range(1, task.values + 1) if task.apart else [task.values]
@@ -426,30 +469,58 @@ def _fill_places(question: Question, declared: Declared, task: Histogram, reduce
         declared=replace(declared, task=task),
         hidden=len(nones),
         on_invalid=policy,
+        optional=False,
     )
     return _One(
         question=asked,
-        column=replace(reduced.column, array=array),
+        column=replace(reduced.column, array=array, moments=None),
         groups=None,
         how=Reduce.ONE,
         said=reduced.tell(),
     )
 
 
-def _spell_codes(array: Any, domain: Domain) -> Any:
+def _spell_codes(array: Any, domain: Domain, moments: str | None) -> Any:
     """Numbers as the names of their categories, at the ends of the range if they are beyond."""
+    import pyarrow as pa
+
+    if isinstance(domain, Integers) and moments is None:
+        return _limit(array, domain).cast(pa.string())
+    if not isinstance(domain, Bins | Integers):
+        return array.cast(pa.string())
+    limited = _limit(array, domain)
+    codes = domain.codes(limited.fill_null(domain.lower).to_numpy(zero_copy_only=False))
+    places = pa.array(codes, mask=limited.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(_name_bins(domain, moments)).take(places)
+
+
+def _limit(array: Any, domain: Integers | Reals | Cells | Bins) -> Any:
+    """Numbers at the declared ends if they are beyond; nothing stays nothing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if isinstance(domain, Bins):
-        numbers = array.cast(pa.float64()).fill_null(domain.lower).to_numpy(zero_copy_only=False)
-        codes = domain.codes(np.clip(numbers, domain.lower, domain.upper))
-        names = pa.array(domain.labels).take(pa.array(codes))
-        return pc.if_else(array.is_valid(), names, pa.scalar(None, pa.string()))
-    if isinstance(domain, Integers):
-        array = pc.max_element_wise(array, domain.lower, skip_nulls=False)
-        array = pc.min_element_wise(array, domain.upper, skip_nulls=False)
-    return array.cast(pa.string())
+    lower, upper = (pa.scalar(end, array.type) for end in (domain.lower, domain.upper))
+    above = pc.max_element_wise(array, lower, skip_nulls=False)
+    return pc.min_element_wise(above, upper, skip_nulls=False)
+
+
+def _tell_nothing(kind: type[Task]) -> str:
+    """What somebody without a value counts as, in words.
+
+    >>> _tell_nothing(Sum)
+    'counts as 0'
+    """
+    if kind.yes_or_no:
+        return "counts as no"
+    if kind.bins:
+        return f"is counted as {NONE!r}"
+    if issubclass(kind, Range | Cdf):
+        return "is in no range, and below no point; shares are of everybody"
+    if kind.adds and not kind.average:
+        return "counts as 0"
+    return (
+        "is left out of the answer, and of the number of people that it is about: both have noise"
+    )
 
 
 def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
@@ -461,6 +532,8 @@ def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
         return pa.scalar(False, array.type)
     if task.adds and not by_group:
         return pa.scalar(0, array.type)
+    if isinstance(task, Range | Cdf):
+        return pa.scalar(domain.upper, array.type)
     if isinstance(domain, Integers | Reals | Cells) and by_group:
         return pa.scalar(domain.lower, array.type)
     assert isinstance(domain, Categories | Bits)

@@ -105,8 +105,9 @@ class Part:
         question, made = self.question, self.protocol
         if not isinstance(made, ShuffleProtocol):
             own = _remark_on(self.task)
-            return Reading(name=name, task=question.task, by=question.by, notes=own)
-        found = Reading.of(name, question.task, self.task, made, question.by, question.hidden)
+            return Reading(name=name, task=question.task, by=question.shown_by, notes=own)
+        by = question.shown_by
+        found = Reading.of(name, question.task, self.task, made, by, question.hidden)
         moments = self.column.moments
         return replace(found, bins=date_bins(found.bins, self.task, moments), moments=moments)
 

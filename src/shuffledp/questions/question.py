@@ -98,6 +98,8 @@ class Question:
     protocol: str | None = None
     on_invalid: OnInvalid | None = None
     """None: as the survey says."""
+    optional: bool = False
+    """Whether people may leave it out: whoever has no answer stays, and counts as nothing."""
     text: str | None = None
     """What people are asked, in words."""
     asked: Mapping[str, Any] | None = None
@@ -188,6 +190,8 @@ class Question:
 
     def measure(self, column: Column) -> Column:
         """Return the column, with dates as numbers if the ends of the question are dates."""
+        if column.reduced:  # its rows were read already
+            return column
         ends = [self.options.get(name) for name in ("lower", "upper")]
         edges = self.options.get("edges") or []
         ends += edges.split(",") if isinstance(edges, str) else edges

@@ -336,11 +336,15 @@ class Survey:
         >>> print(survey.find_policy(survey.questions[0], survey.tasks({}, 1000)[0]))
         clamp
         """
-        if question.on_invalid is not None:
-            return OnInvalid.read(question.on_invalid, self.missing)
-        if self.alone or isinstance(task, Grouped):  # two columns are treated apart
-            return self.on_invalid
-        return Coder.for_part(task.domain, self.on_invalid).on_invalid
+        if (
+            question.on_invalid is not None or question.by is not None
+        ):  # two columns are treated apart
+            policy = OnInvalid.read(question.on_invalid or self.on_invalid, self.missing)
+        elif self.alone or isinstance(task, Grouped):
+            policy = self.on_invalid
+        else:
+            policy = Coder.for_part(task.domain, self.on_invalid).on_invalid
+        return policy.skip_missing() if question.optional else policy
 
     @property
     def part_epsilon(self) -> float:
@@ -378,7 +382,7 @@ class Survey:
         from shuffledp.questions.plans import make_plan
 
         self.check_delta(n)
-        survey = plan_people(self)
+        survey = plan_people(self, n)
         return make_plan(survey, survey.tasks({}, n), n)
 
     def read_filter(self, where: Filter | str | None, *, charged: bool = False) -> Filter | None:
