@@ -1,11 +1,14 @@
 """Bounds that nobody knows: where they lie, what they cost, and when they are refused."""
 
+import datetime
 import json
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -368,7 +371,6 @@ class TestRefused:
             ({"task": "count"}, "lower='auto' is not for a count"),
             ({"task": "quantiles", "at": [1.5]}, "at=1.5 must be"),
             ({"upper": None}, "needs both `lower` and `upper`"),
-            ({"upper": "2024-01-01"}, "lower='auto' is for numbers"),
             ({"lower": 0, "upper": 9, "bounds_share": 0.2}, "bounds_share needs lower='auto'"),
             ({"bounds_share": 1.5}, "bounds_share=1.5 must be"),
             ({"protocol": "krr"}, "krr is not for a mean in the central model"),
@@ -397,14 +399,114 @@ class TestRefused:
         with pytest.raises(UnsupportedError, match="no place for people without a value"):
             ask({"v": self.VALUES}, column="v", where="v > 1", rng=None, **ledger)
 
-    def test_surveys_declare_their_ends(self):
-        text = (
-            'epsilon = 1.0\ndelta = 1e-6\n[questions.v]\ntask = "mean"\nlower = 0\nupper = "auto"\n'
+    def test_optional_questions_messages_and_plans_declare_their_ends(self, tmp_path):
+        asked = sdp.Question(name="v", task="mean", column="v", options=AUTO, optional=True)
+        survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=(asked,))
+        with pytest.raises(ShuffledpError, match="question 'v': automatic bounds have no place"):
+            sdp.ask({"v": self.VALUES}, survey)
+        with pytest.raises(UnsupportedError, match="in messages: declare them"):
+            survey.prepare({"v": self.VALUES}, sent=True)
+        with pytest.raises(UnsupportedError, match="'auto' is found in data: declare lower"):
+            survey.plan(1000)
+        auto = sdp.questions.AutoBounds(ends=("lower", "upper"), share=0.2)
+        asked = replace(asked, auto=auto, name="w")
+        with pytest.raises(UnsupportedError, match="bounds_share must be the same for every"):
+            replace(survey, questions=(*survey.questions, asked))
+
+
+SURVEY = """epsilon = 4.0
+delta = 1e-6
+bounds_share = 0.25
+[questions.pay]
+task = "mean"
+lower = 0
+upper = "auto"
+[questions.born]
+task = "mean"
+lower = "auto"
+upper = "auto"
+[questions.home]
+task = "count"
+"""
+
+
+class TestSurveys:
+    PAY = np.exp(np.random.default_rng(7).normal(7, 0.5, 4_000))
+    BORN = np.datetime64("1950-01-01") + np.random.default_rng(8).integers(0, 20_000, 4_000)
+    TABLE = pa.table({"pay": PAY, "born": BORN, "home": [True, False] * 2_000})
+
+    @pytest.mark.parametrize("model", ["central", pytest.param("shuffle", marks=pytest.mark.slow)])
+    def test_one_release_finds_all_bounds(self, model, tmp_path):
+        survey = sdp.Survey.loads(SURVEY).trust(model)
+        given = {"ledger": tmp_path / "l.json", "budget": sdp.ledger.Budget(epsilon=9, delta=1e-5)}
+        answer = sdp.ask(self.TABLE, survey, model=model, **given)
+        assert {*answer.bounds} == {"pay", "born"}
+        assert answer.bounds["pay"].guarantee.epsilon <= 1.0 + 1e-9
+        assert 3.9 < answer.guarantee.epsilon <= 4.0
+        assert answer.guarantee.delta <= 1e-6
+        assert answer.bounds["pay"].guarantee == answer.bounds["born"].guarantee
+        (entry,) = sdp.ledger.Ledger(tmp_path / "l.json").entries()
+        assert 3.9 < entry.charge.epsilon <= 4.0
+        assert entry.note["questions"] == ["pay", "born", "home"]
+        low, high = answer["pay"].estimate.interval(1 - 1e-6)
+        assert low <= np.mean(np.minimum(self.PAY, answer.bounds["pay"].upper)) <= high
+        born = answer.to_dict()["bounds"]["born"]
+        assert "1947-01-01" <= born["lower"] <= "1950-01-01"
+        assert born["upper"] <= "2008-01-01"
+        assert "born: lower = 19" in str(answer)
+        assert "a year counts from" in str(answer)
+        low, high = answer["born"].estimate.interval(1 - 1e-6)
+        assert low <= self.BORN.astype("M8[D]").astype(float).mean() <= high
+
+    def test_a_shuffler(self):
+        asked = sdp.Question(
+            name="pay", task="sum", column="pay", options={"lower": 0, "upper": "auto"}
         )
-        with pytest.raises(
-            ShuffledpError, match=r"line 6: .*upper='auto' is for one question alone"
-        ):
-            sdp.Survey.loads(text)
+        survey = sdp.Survey(epsilon=4.0, delta=1e-6, questions=(asked,))
+        answer = sdp.ask(self.TABLE, survey, rng=sdp.SeededWords(1))
+        assert answer.bounds["pay"].protocol == "correlated_histogram"
+        low, high = answer["pay"].estimate.interval(1 - 1e-6)
+        assert low <= np.sum(np.minimum(self.PAY, answer.bounds["pay"].upper)) <= high
+
+    def test_the_first_release_is_the_only_place_where_bounds_come_from(self):
+        """One person moves no bound but by noisy counts: with one seed, all but numbers are the same."""
+        survey, other = sdp.Survey.loads(SURVEY).trust("central"), self.TABLE.to_pydict()
+        other["born"][0], other["pay"][0] = datetime.date(2099, 1, 1), 1e9
+        schema = self.TABLE.schema
+        found = [
+            sdp.ask(each, survey, model="central", rng=sdp.SeededWords(1)).bounds
+            for each in (self.TABLE, pa.table(other, schema=schema))
+        ]
+        ends = [{k: (v.lower, v.upper, v.threshold) for k, v in each.items()} for each in found]
+        assert ends[0] == ends[1]
+
+
+class TestDates:
+    DAYS = np.datetime64("2013-03-01") + np.random.default_rng(9).integers(0, 300, 3_000)
+
+    @pytest.mark.parametrize("kind", ["date32", "timestamp"])
+    def test_both_ends(self, kind):
+        typed = pa.date32() if kind == "date32" else pa.timestamp("s")
+        table = pa.table({"day": pa.array(self.DAYS.astype("M8[s]")).cast(typed)})
+        asked = {"model": "central", "epsilon": 2.0, "rng": sdp.SeededWords(1)}
+        answer = sdp.ask(table, "mean", column="day", **AUTO, **asked)
+        record = answer.to_dict()
+        assert record["bounds"]["lower"][:10] == "2012-01-01"
+        assert record["bounds"]["upper"][:10] == "2015-01-01"
+        assert record["estimate"][0]["value"][:7] == "2013-07"
+        assert answer.bounds.clamped.low == 0.0
+
+    def test_one_end_of_texts(self):
+        table = {"day": [str(day) for day in self.DAYS]}
+        asked = {"model": "central", "epsilon": 2.0, "rng": sdp.SeededWords(1)}
+        answer = sdp.ask(table, "mean", column="day", lower="2013-01-01", upper="auto", **asked)
+        assert answer.to_dict()["bounds"]["upper"] == "2015-01-01"
+        assert "upper = 2015-01-01 is estimated" in str(answer)
+
+    def test_years_that_are_not_counted_are_refused(self):
+        table = pa.table({"day": pa.array([datetime.date(1850, 1, 1)] * 3_000)})
+        with pytest.raises(UnsupportedError, match="reach 1900 or 2100, the first and the last"):
+            sdp.ask(table, "mean", column="day", model="central", epsilon=2.0, **AUTO)
 
 
 class TestCommand:

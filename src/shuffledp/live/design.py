@@ -256,6 +256,10 @@ def _check_live(survey: Survey, question: SurveyQuestion) -> None:
             raise UnsupportedError(f"task={question.task!r} cannot be collected live; {able} can")
         if question.error is not None:
             raise UnsupportedError("a live collection cannot aim at an error yet")
+        if question.auto is not None:
+            raise UnsupportedError(
+                "'auto' is for files: a live collection declares lower and upper"
+            )
         if question.optional:
             raise UnsupportedError(
                 "optional is for files: people's devices are asked with a last category for no answer, and "

@@ -2,7 +2,8 @@
 
 import html
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from shuffledp.engine.filters import Filter
     from shuffledp.engine.people import People
     from shuffledp.engine.tallies import Collected, Reading
+    from shuffledp.questions.bounds import Bounds
 
 __all__ = ["QuestionAnswer", "SurveyAnswer", "name_task"]
 
@@ -151,6 +153,8 @@ class SurveyAnswer:
     """How many people each shuffle had, if messages were collected; () where one machine had the columns."""
     guarantee_of_sum: Guarantee | None = None
     """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
+    bounds: "Mapping[str, Bounds]" = field(default_factory=dict)
+    """The ends that a first release found, by the name of the question."""
 
     def __post_init__(self) -> None:
         if self.people is not None:
@@ -181,8 +185,11 @@ class SurveyAnswer:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised about all answers together; of several shuffles, what the smallest promises."""
-        return self.protocol.guarantee
+        """What was promised about all answers and bounds; of several shuffles, what the smallest promises."""
+        own = self.protocol.guarantee
+        for found in self.bounds.values():  # one release found them all
+            return found.add_up(own)
+        return own
 
     @property
     def title(self) -> str:
@@ -200,7 +207,8 @@ class SurveyAnswer:
     @property
     def _told(self) -> tuple[str, ...]:
         apart = tell_shuffles(self.shuffles, self.guarantee_of_sum)
-        return (*self.notes, UNITS[self.unit], *apart)
+        bounds = (f"{name}: {text}" for name, found in self.bounds.items() for text in found.tell())
+        return (*bounds, *self.notes, UNITS[self.unit], *apart)
 
     @property
     def _about(self) -> str:
@@ -230,6 +238,7 @@ class SurveyAnswer:
             **describe_shuffles(self.shuffles, self.guarantee_of_sum),
             "not_private": list(self.not_private),
             "notes": list(self.notes),
+            **({"bounds": {k: v.to_dict() for k, v in self.bounds.items()}} if self.bounds else {}),
             "version": __version__,
         }
 

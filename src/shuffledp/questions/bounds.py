@@ -1,11 +1,13 @@
 """Bounds that nobody knows: a first release counts people by magnitude, and the question is asked with what it finds.
 
+One question, or the questions of a survey: one release counts the bands of all of them.
+
 The bands are public: [2^j, 2^(j+1)) for j = -20 .. 62, the same with the other sign, and zero; smaller magnitudes are
 zero, larger ones are in the last band. A trusted machine counts them with discrete Laplace noise (`geometric`), a
 shuffler with differences of negative binomial numbers (`correlated_histogram`): both add integers that are independent
 from band to band, and whose law is the same whatever the people say. So t, the count that noise alone reaches in any of
 the 167 bands with probability at most 1 %, is known exactly: with r the radius that |noise| exceeds with probability at
-most 2 * 1 % / 167, t = r + 1, since the noise is symmetric. What several rows of a person become has fewer bands.
+most 2 * 1 % / 167, t = r + 1, since the noise is symmetric. What several rows of a person become has fewer bands. Bands of dates are years.
 
 An end of the range is one band beyond the outermost band whose own count reaches t: the tail beyond it is real. The
 question is then asked with these ends and with the rest of the budget. The ends are a function of the first release, so
@@ -18,15 +20,16 @@ a union bound.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shuffledp.core.arrays import Bools, Floats
-from shuffledp.core.display import Number
+from shuffledp.core.display import MOMENTS, Number
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, Model, round_up
@@ -50,11 +53,14 @@ from shuffledp.tasks.numbers import Bin, Cdf, Range
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Spending
+    from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
 
 __all__ = [
     "ALL",
     "BETA",
     "OF_PEOPLE",
+    "YEARS",
+    "Banded",
     "Bands",
     "Bounding",
     "Bounds",
@@ -70,45 +76,64 @@ _WHOLE = 2.0**53  # up to here, ends of integers are written as integers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """Public bands of magnitudes: from 2^j to 2^(j+1) for j = first .. last, of both signs, and zero.
+    """Public bands that people are counted in, and what an end of a range may be.
 
     >>> ALL.size, ALL.edges[ALL.zero : ALL.zero + 2] == (-(2.0**-20), 2.0**-20)
     (167, True)
+    >>> [f"{MOMENTS['days'](end)}" for end in YEARS["days"].ends[:2]]
+    ['1899-01-01', '1900-01-01']
     """
 
-    first: int
-    last: int
-
-    @property
-    def _powers(self) -> tuple[float, ...]:
-        return tuple(2.0**j for j in range(self.first, self.last + 2))
-
-    @property
-    def edges(self) -> tuple[float, ...]:
-        """Where a band ends and the next one begins."""
-        return (*(-power for power in reversed(self._powers)), *self._powers)
+    edges: tuple[float, ...]
+    """Where a band ends and the next one begins."""
+    ends: tuple[float, ...]
+    """What an end of a range may be: that of a band, with zero as a point, and one beyond the first and the last."""
+    zero: int
+    """The band of zero, and of all that is smaller than the smallest magnitude; that after the last if there is none."""
+    called: str
+    limits: str | None = None
+    """Whether people in the first or the last band may be beyond it, and where it is; None: nobody is."""
+    moments: str | None = None
 
     @property
     def size(self) -> int:
         """How many there are."""
-        return 2 * len(self._powers) - 1
+        return len(self.edges) - 1
 
-    @property
-    def zero(self) -> int:
-        """The band of zero, and of all that is smaller than the smallest magnitude."""
-        return len(self._powers) - 1
+    @classmethod
+    def by_magnitude(cls, first: int, last: int, limits: str | None = None) -> "Bands":
+        """From 2^j to 2^(j+1) for j = first .. last, of both signs, and zero."""
+        powers = tuple(2.0**j for j in range(first, last + 2))
+        below, beyond = tuple(-power for power in reversed(powers)), 2 * powers[-1]
+        return cls(
+            edges=(*below, *powers),
+            ends=(-beyond, *below, 0.0, *powers, beyond),
+            zero=len(powers) - 1,
+            called="band of magnitudes",
+            limits=limits,
+        )
 
-    @property
-    def ends(self) -> tuple[float, ...]:
-        """What an end of a range may be: that of a band, with zero as a point, and one beyond the last."""
-        beyond = 2 * self._powers[-1]
-        below = tuple(-power for power in reversed(self._powers))
-        return (-beyond, *below, 0.0, *self._powers, beyond)
+    @classmethod
+    def by_year(cls, unit: str) -> "Bands":
+        """The years from 1900 to 2100, of dates in days or seconds."""
+        per_day = 1 if unit == "days" else 86_400
+        first = date(1970, 1, 1).toordinal()
+        ends = tuple((date(y, 1, 1).toordinal() - first) * per_day for y in range(1899, 2103))
+        return cls(
+            edges=ends[1:-1],
+            ends=ends,
+            zero=len(ends) - 3,
+            called="year",
+            limits="1900 or 2100, the first and the last year that are counted",
+            moments=unit,
+        )
 
 
-ALL = Bands(first=-20, last=62)
-OF_PEOPLE = Bands(first=-10, last=30)
+ALL = Bands.by_magnitude(-20, 62)
+OF_PEOPLE = Bands.by_magnitude(-10, 30, "2^30, the last band of what rows are added up to")
 """For what several rows of a person become: they are added up as fixed-point numbers, of which 2^-10 is a unit."""
+YEARS = {unit: Bands.by_year(unit) for unit in MOMENTS}
+"""For dates, whose magnitudes are all alike."""
 _MECHANISMS = {
     Model.CENTRAL: geometric.SPEC.name,
     Model.SHUFFLE: correlated_histogram.SPEC.name,
@@ -132,6 +157,10 @@ class Bounds:
     """How many people a band had to have, by its noisy count."""
     clamped: Number
     """The share of the people who are beyond the estimated ends; the interval holds whatever ends were found."""
+    called: str
+    """What a band is called."""
+    moments: str | None = None
+    """What dates are counted in; None: there are none."""
 
     def add_up(self, own: Guarantee) -> Guarantee:
         """What is promised about the first release and the answer together.
@@ -144,7 +173,9 @@ class Bounds:
 
     def tell(self) -> tuple[str, ...]:
         """What readers of the answer should know."""
-        named = " and ".join(f"{name} = {_spell(getattr(self, name))}" for name in self.ends)
+        lower, upper = (_spell(end, self.moments) for end in (self.lower, self.upper))
+        spelt = {"lower": lower, "upper": upper}
+        named = " and ".join(f"{name} = {spelt[name]}" for name in self.ends)
         several = len(self.ends) > 1
         part = self.clamped
         value = min(max(part.value, 0.0), 1.0)
@@ -153,17 +184,20 @@ class Bounds:
             spent += f" and delta = {round_up(self.guarantee.delta, 3)}"
         return (
             f"{named} {'are' if several else 'is'} estimated, by a first release that spent {spent} of the total "
-            f"({self.protocol}; a band of magnitudes counts from {self.threshold:,} people on). The answer is about "
-            f"values limited to {_spell(self.lower)} .. {_spell(self.upper)}.",
+            f"({self.protocol}; a {self.called} counts from {self.threshold:,} people on). The answer is about "
+            f"values limited to {lower} .. {upper}.",
             f"Beyond {'these bounds' if several else 'this bound'}, and so moved to "
             f"{'them' if several else 'it'}: about {value:.2%} of the people ({part.low:.2%} .. {part.high:.2%}).",
         )
 
+    def _plain(self, end: float) -> float | str:
+        return end if self.moments is None else _spell(end, self.moments)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
         return {
-            "lower": self.lower,
-            "upper": self.upper,
+            "lower": self._plain(self.lower),
+            "upper": self._plain(self.upper),
             "estimated": list(self.ends),
             "share": self.share,
             "epsilon": self.guarantee.epsilon,
@@ -188,26 +222,34 @@ def _add_up(first: Guarantee, second: Guarantee) -> Guarantee:
     )
 
 
-def _spell(end: float) -> str:
+def _spell(end: float, moments: str | None = None) -> str:
+    if moments is not None:
+        return f"{MOMENTS[moments](end)}"
     return f"{end:,.0f}" if abs(end) < _WHOLE and end == int(end) else f"{end:.6g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bounding:
-    """A question whose bounds are found first, and what it needs to be asked then."""
+class Banded:
+    """A question whose bounds are to be found, and the bands that its people are counted in."""
 
-    survey: Survey
-    columns: Mapping[str | None, Column]
-    engine: Engine | str | None
-    rng: WordSource | None
-    epsilon: float
-    """What is left for the question itself."""
-    delta: float
+    question: Question
+    column: Column
+    bands: Bands
 
-    @property
-    def question(self) -> Question:
-        """The question itself."""
-        return self.survey.questions[0]
+    @classmethod
+    def of(cls, question: Question, column: Column) -> "Banded":
+        """Choose the bands: by what is declared, by the type of the column, by what becomes of rows."""
+        column = question.measure(column)
+        if column.moments is None:
+            kinds = {"date": "days", "timestamp": "seconds"}
+            found = (unit for name, unit in kinds.items() if column.type.startswith(name))
+            column = replace(column, moments=next(found, None))
+        bands = ALL if question.people is None else OF_PEOPLE
+        return cls(
+            question=question,
+            column=column,
+            bands=bands if column.moments is None else YEARS[column.moments],
+        )
 
     @property
     def auto(self) -> AutoBounds:
@@ -216,10 +258,104 @@ class Bounding:
         return self.question.auto
 
     @property
+    def reduce(self) -> Reduce | None:
+        """What becomes of a person's rows; None: each row is a person."""
+        people, given = self.question.people, self.question.trial
+        return None if people is None else people.choose(self.question.kind.declare(given).task)
+
+    def count(self, protocol: str) -> Question:
+        """The question of the first release: how many people are in each band."""
+        people, edges = self.question.people, [self.write(edge) for edge in self.bands.edges]
+        return Question(
+            name=self.question.name,
+            task=Bin.name,
+            column=self.question.column,
+            options={"edges": edges},
+            protocol=protocol,
+            on_invalid=self.question.on_invalid,
+            people=None if people is None else replace(people, reduce=self.reduce),
+        )
+
+    def write(self, end: float) -> float | str:
+        """An end as it is declared: a number, or a date."""
+        return end if self.bands.moments is None else f"{MOMENTS[self.bands.moments](end)}"
+
+    def settle(self, found: "Bounds") -> Question:
+        """The question with these bounds."""
+        ends = {name: self.write(getattr(found, name)) for name in ("lower", "upper")}
+        return replace(self.question, options={**self.question.options, **ends}, auto=None)
+
+    def find(
+        self, counted: Estimate, n: int, guarantee: Guarantee, protocol: str, level: float
+    ) -> "Bounds":
+        """The bounds that the counts of the bands give; refuses if no band has enough people."""
+        threshold = find_threshold(counted)
+        values: Floats = np.asarray(counted.value)
+        kind = self.question.kind
+        options = kind.read_options(self.question.options)
+        points = options.get("at", ()) if kind in (Cdf, Range) else ()
+        places = choose_bounds(values >= threshold, self.bands, points)
+        if places is None:
+            raise UnsupportedError(
+                f"no bounds were found for n = {n:,}: with this share of the budget a {self.bands.called} must "
+                f"hold about {threshold:,} people, so it can work from n = {threshold:,} if all are in one, and "
+                f"from about m times that if they are spread over m of them; declare lower and upper, or raise epsilon "
+                "or bounds_share"
+            )
+        if self.bands.limits is not None and np.any(values[[0, -1]] >= threshold):
+            raise UnsupportedError(
+                f"the values of people reach {self.bands.limits}: declare lower and upper"
+            )
+        found = (self.bands.ends[place] for place in places)
+        ends = dict(zip(("lower", "upper"), found, strict=True))
+        if self._is_whole:
+            ends = _make_whole(ends)
+        ends |= {name: options[name] for name in ends if name not in self.auto.ends}
+        low, high = (_spell(ends[name], self.bands.moments) for name in ("lower", "upper"))
+        if ends["lower"] >= ends["upper"]:
+            raise UnsupportedError(
+                f"the bounds that were found, {low} .. {high}, are no range: "
+                f"the {' and '.join(set(ends) - set(self.auto.ends))} that was declared is beyond the people"
+            )
+        return Bounds(
+            **ends,
+            ends=self.auto.ends,
+            share=self.auto.share,
+            guarantee=guarantee,
+            protocol=protocol,
+            threshold=threshold,
+            clamped=_count_beyond(counted, n, self.bands, self.auto.ends, places, level),
+            called=self.bands.called,
+            moments=self.bands.moments,
+        )
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the column holds integers, by its type."""
+        column = self.column
+        return self.reduce is not Reduce.MEAN and not column.text and not column.fractional
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounding:
+    """A survey with bounds that are found first, and what it needs to be asked then."""
+
+    survey: Survey
+    columns: Mapping[str | None, Column]
+    engine: Engine | str | None
+    rng: WordSource | None
+    epsilon: float
+    """What is left for the questions themselves."""
+    delta: float
+    banded: tuple[Banded, ...]
+    """The questions that need bounds."""
+
+    @property
     def note(self) -> dict[str, Any]:
         """What a ledger writes down about it."""
-        more = {} if self.question.by is None else {"by": self.question.by}
-        return {"task": self.question.task, "bounds": list(self.auto.ends), **more}
+        asked = self.banded[0].question
+        more = {} if asked.by is None else {"by": asked.by}
+        return {"task": asked.task, "bounds": list(self.banded[0].auto.ends), **more}
 
     def answer(
         self,
@@ -228,8 +364,8 @@ class Bounding:
         level: float,
         report: Report | None,
         spending: "Spending | None",
-    ) -> Answer:
-        """Count the bands, choose the ends, and ask the question with the rest of the budget.
+    ) -> "Answer | SurveyAnswer":
+        """Count the bands, choose the ends, and ask the questions with the rest of the budget.
 
         If that fails, even because no band has enough people, the first release has been spent, and is charged.
         """
@@ -238,9 +374,12 @@ class Bounding:
             total = replace(own, epsilon=self.survey.epsilon or 0.0, delta=self.survey.delta)
             spending.check(total, first.note)
         counted = replace(first, bounding=None).answer(level=level, report=report)
-        assert isinstance(counted, Answer)
         try:
-            found = self._find(counted, level)
+            found = {}
+            for each, part in zip(self.banded, self._list_parts(counted), strict=True):
+                with self.survey.locate(each.question):
+                    given = (counted.n, counted.guarantee, part.protocol.name, level)
+                    found[each.question.name] = each.find(part.estimate, *given)
             answer = self._ask(found, level, report)
         except ShuffledpError as error:
             if spending is not None:
@@ -248,79 +387,30 @@ class Bounding:
                 spending.mark_released(spending.charge(counted.guarantee, note))
             spent = f"epsilon = {round_up(counted.guarantee.epsilon, 6)}"
             raise UnsupportedError(f"{error}; the release of the bands spent {spent}") from error
+        if isinstance(answer, Answer):
+            return replace(answer, bounds=found[self.survey.questions[0].name])
         return replace(answer, bounds=found)
 
-    def _find(self, counted: Answer, level: float) -> Bounds:
-        """The bounds that the counts of the bands give; refuses if no band has enough people."""
-        threshold = find_threshold(counted.estimate)
-        values: Floats = np.asarray(counted.estimate.value)
-        kind = self.question.kind
-        options = kind.read_options(self.question.options)
-        points = options.get("at", ()) if kind in (Cdf, Range) else ()
-        places = choose_bounds(values >= threshold, self.bands, points)
-        if places is None:
-            raise UnsupportedError(
-                f"no bounds were found for n = {counted.n:,}: with this share of the budget a band of magnitudes must "
-                f"hold about {threshold:,} people, so it can work from n = {threshold:,} if all are in one band, and "
-                f"from about m times that if they are spread over m bands; declare lower and upper, or raise epsilon "
-                "or bounds_share"
-            )
-        if self.bands is not ALL and np.any(values[[0, -1]] >= threshold):
-            raise UnsupportedError(
-                f"the values of people reach 2^{self.bands.last}, the last band of what rows are added up to: declare "
-                "lower and upper"
-            )
-        found = (self.bands.ends[place] for place in places)
-        ends = dict(zip(("lower", "upper"), found, strict=True))
-        if self._is_whole:
-            ends = _make_whole(ends)
-        ends |= {name: options[name] for name in ends if name not in self.auto.ends}
-        if ends["lower"] >= ends["upper"]:
-            raise UnsupportedError(
-                f"the bounds that were found, {_spell(ends['lower'])} .. {_spell(ends['upper'])}, are no range: "
-                f"the {' and '.join(set(ends) - set(self.auto.ends))} that was declared is beyond the people"
-            )
-        return Bounds(
-            **ends,
-            ends=self.auto.ends,
-            share=self.auto.share,
-            guarantee=counted.guarantee,
-            protocol=counted.protocol.name,
-            threshold=threshold,
-            clamped=_count_beyond(counted, self.bands, self.auto.ends, places, level),
-        )
+    @staticmethod
+    def _list_parts(counted: "Answer | SurveyAnswer") -> "Sequence[Answer | QuestionAnswer]":
+        return [counted] if isinstance(counted, Answer) else counted.answers
 
-    @property
-    def _is_whole(self) -> bool:
-        """Whether the column holds integers, by its type."""
-        column = self.columns[self.question.column]
-        how = self.reduce
-        return how is not Reduce.MEAN and not column.text and not column.fractional
-
-    @property
-    def reduce(self) -> Reduce | None:
-        """What becomes of a person's rows; None: each row is a person."""
-        people, given = self.question.people, self.question.trial
-        return None if people is None else people.choose(self.question.kind.declare(given).task)
-
-    @property
-    def bands(self) -> Bands:
-        """What the first release counts people in."""
-        return ALL if self.question.people is None else OF_PEOPLE
-
-    def _ask(self, found: Bounds, level: float, report: Report | None) -> Answer:
-        """The answer to the question with these bounds, by the rest of the budget."""
-        options = {**self.question.options, "lower": found.lower, "upper": found.upper}
+    def _ask(
+        self, found: Mapping[str, "Bounds"], level: float, report: Report | None
+    ) -> "Answer | SurveyAnswer":
+        """The answer to the questions with these bounds, by the rest of the budget."""
+        settled = {
+            each.question.name: each.settle(found[each.question.name]) for each in self.banded
+        }
         survey = replace(
             self.survey,
             epsilon=self.epsilon,
             delta=self.delta,
-            questions=(replace(self.question, options=options, auto=None),),
+            questions=tuple(settled.get(each.name, each) for each in self.survey.questions),
+            bounds_share=None,
         )
         given: dict[str, Any] = {"engine": self.engine, "rng": self.rng, "report": report}
-        answer = prepare(survey, self.columns, **given).answer(level=level, report=report)
-        assert isinstance(answer, Answer)
-        return answer
+        return prepare(survey, self.columns, **given).answer(level=level, report=report)
 
 
 def prepare_bounds(
@@ -332,55 +422,80 @@ def prepare_bounds(
     report: Report | None,
     charged: bool = False,
 ) -> Prepared:
-    """Prepare the first release: how many people have a number of each magnitude."""
-    (question,) = survey.questions
-    assert question.auto is not None
-    column = columns[question.column]
+    """Prepare the first release: how many people have a number of each magnitude, or a date in each year."""
     if survey.model not in _MECHANISMS:
         raise UnsupportedError(
             "the local model has no automatic bounds: its noise hides all but very full bands; declare lower and upper"
         )
     if survey.max_messages is not None:
         raise UnsupportedError("max_messages is for one release, and automatic bounds are another")
+    if survey.model is Model.SHUFFLE and not survey.delta:
+        raise UnsupportedError("automatic bounds need a delta > 0 in the shuffle model")
+    for question in survey.questions:
+        if question.auto is not None:
+            with survey.locate(question):
+                _check(survey, question, columns[question.column], charged=charged)
+    survey = _clamp(survey)
+    banded = tuple(
+        Banded.of(question, columns[question.column])
+        for question in survey.questions
+        if question.auto is not None
+    )
+    share = banded[0].auto.share
+    epsilon, left = _split(positive("epsilon", survey.epsilon), share)
+    # A curator counts the bands with delta = 0.
+    delta, slack = (0.0, survey.delta)
+    if survey.model is Model.SHUFFLE:
+        delta, slack = _split(survey.delta, share)
+    bounding = Bounding(
+        survey=survey,
+        columns=columns,
+        engine=engine,
+        rng=rng,
+        epsilon=left,
+        delta=slack,
+        banded=banded,
+    )
+    bands = tuple(each.count(_MECHANISMS[survey.model]) for each in banded)
+    first = replace(survey, epsilon=epsilon, delta=delta, questions=bands, bounds_share=None)
+    ready = prepare(first, columns, engine=engine, rng=rng, report=report)
+    return replace(ready, bounding=bounding)
+
+
+def _clamp(survey: Survey) -> Survey:
+    """The survey, with values beyond bounds that are found moved to them."""
+    if survey.alone:
+        return replace(survey, on_invalid=replace(survey.on_invalid, out_of_range=Action.CLAMP))
+    questions = []
+    for each in survey.questions:
+        if each.auto is not None:
+            policy = survey.find_policy(each, each.kind.declare(each.trial).task)
+            each = replace(each, on_invalid=replace(policy, out_of_range=Action.CLAMP))
+        questions.append(each)
+    return replace(survey, questions=tuple(questions))
+
+
+def _check(survey: Survey, question: Question, column: Column, *, charged: bool) -> None:
+    """Refuse, before anything is spent, what has no automatic bounds."""
     if column.where is not None and column.where.private:
         raise UnsupportedError(
             "automatic bounds have no place for people without a value: declare lower and upper, or that everybody "
             "may know whom the filter takes (where_public)"
         )
-    if survey.model is Model.SHUFFLE and not survey.delta:
-        raise UnsupportedError("automatic bounds need a delta > 0 in the shuffle model")
-    people = question.people
-    if people is not None and (people.of is Of.ROWS or survey.on_invalid.drops):
+    people, drops = question.people, survey.on_invalid.drops
+    if not survey.alone:
+        drops = survey.find_policy(question, question.kind.declare(question.trial).task).drops
+    if people is not None and (people.of is Of.ROWS or drops):
         raise UnsupportedError(
             "automatic bounds are for people who all have one value: not for of='rows', and not if rows are dropped "
-            "(on_invalid); declare lower and upper"
+            "(on_invalid, optional); declare lower and upper"
         )
     _check_protocol(survey, question)
-    survey = replace(survey, on_invalid=replace(survey.on_invalid, out_of_range=Action.CLAMP))
-    if charged and survey.on_invalid.drops:
+    if (charged or not survey.alone) and drops:
         raise UnsupportedError(
-            "automatic bounds have no place for people without a value, whose number would be released under a ledger: "
-            "declare lower and upper, or let no row be left out (on_invalid without drop)"
+            "automatic bounds have no place for people without a value, whose number would be released under a ledger "
+            "or by a survey: declare lower and upper, or let no row be left out (on_invalid without drop, not optional)"
         )
-    epsilon, left = _split(positive("epsilon", survey.epsilon), question.auto.share)
-    # A curator counts the bands with delta = 0.
-    delta, slack = (0.0, survey.delta)
-    if survey.model is Model.SHUFFLE:
-        delta, slack = _split(survey.delta, question.auto.share)
-    bounding = Bounding(
-        survey=survey, columns=columns, engine=engine, rng=rng, epsilon=left, delta=slack
-    )
-    bands = Question(
-        name=question.name,
-        task=Bin.name,
-        column=question.column,
-        options={"edges": bounding.bands.edges},
-        protocol=_MECHANISMS[survey.model],
-        people=None if people is None else replace(people, reduce=bounding.reduce),
-    )
-    first = replace(survey, epsilon=epsilon, delta=delta, questions=(bands,))
-    ready = prepare(first, columns, engine=engine, rng=rng, report=report)
-    return replace(ready, bounding=bounding)
 
 
 def _check_protocol(survey: Survey, question: Question) -> None:
@@ -457,10 +572,15 @@ def _make_whole(ends: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _count_beyond(
-    counted: Answer, bands: Bands, ends: tuple[str, ...], places: tuple[int, int], level: float
+    counted: Estimate,
+    n: int,
+    bands: Bands,
+    ends: tuple[str, ...],
+    places: tuple[int, int],
+    level: float,
 ) -> Number:
     """The share of the people beyond the estimated ends, with an interval for whatever ends were found."""
-    n, values = counted.n, np.asarray(counted.estimate.value)
+    values = np.asarray(counted.value)
     each, (low, high) = np.arange(bands.size), places
     # The ends of band b are in two of the places b + 1, b + 2 and b + 3, by its sign; those of zero both in b + 2.
     below = each + np.where(each > bands.zero, 3, 2) <= low
@@ -471,7 +591,7 @@ def _count_beyond(
     people = n - float(values[~beyond].sum()) if fewer else float(values[beyond].sum())
     if not added:
         return Number("clamped", 0.0, 0.0, 0.0, 0.0)
-    law = _add_noise(counted.estimate, inside if fewer else added)
+    law = _add_noise(counted, inside if fewer else added)
     choices = bands.size * (bands.size + 1) // 2 if len(ends) > 1 else bands.size
     found = law.interval(people, 1 - (1 - level) / choices)
     least, most = (min(max(float(end) / n, 0.0), 1.0) for end in found)

@@ -12,7 +12,7 @@ from shuffledp.core.task import Task, say_of
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.people import People
 from shuffledp.planner.question import find_planned
-from shuffledp.questions.question import Question, refuse_auto
+from shuffledp.questions.question import Question, take_auto
 from shuffledp.questions.source import Source, read_table
 from shuffledp.questions.survey import Survey
 
@@ -34,6 +34,7 @@ class _Top:
     where_public: bool | None = None
     person: str | list[str] | None = None
     missing_person: str | None = None
+    bounds_share: int | float | None = None
     title: str | None = None
     questions: dict[str, Any] = field(default_factory=dict)
     collection: dict[str, Any] | None = None
@@ -60,7 +61,7 @@ class _Fields:
     asked: dict[str, Any] | None = None
 
 
-_SAID = ("honest", "model", "on_invalid", "missing", "where_public")
+_SAID = ("honest", "model", "on_invalid", "missing", "where_public", "bounds_share")
 _OWN = tuple(each.name for each in fields(_Fields))
 
 
@@ -69,7 +70,7 @@ def read_survey(text: str, path: str, model: Model | str | None = None) -> Surve
 
     >>> read_survey("epsilon = 1.0\\ndelta = 1e-6\\ncolour = 'red'", "s.toml")
     Traceback (most recent call last):
-    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, missing, where_public, person, missing_person, title, questions, collection
+    shuffledp.core.errors.DataError: s.toml, line 3: 'colour' is not a field of a survey: epsilon, delta, honest, model, on_invalid, missing, where_public, person, missing_person, bounds_share, title, questions, collection
     """
     try:
         content = tomllib.loads(text)
@@ -151,7 +152,8 @@ def _read_question(source: Source, name: str, given: Any, top: _Top) -> Question
             ),
         )
         question.require_declared()
-        task.declare(options)
+        if question.auto is None:
+            task.declare(options)
     except ShuffledpError as error:
         key = str(getattr(error, "name", ""))
         raise source.fail(f"question {name!r}: {error}", *place, key) from error
@@ -172,8 +174,7 @@ def _read_options(
     options = {key: value for key, value in given.items() if key in known}
     for key, value in options.items():
         try:
-            refuse_auto({key: value})
-            task.read_options({key: value})
+            task.read_options(take_auto({key: value})[0])
         except ShuffledpError as error:
             raise source.fail(f"question {name!r}: {error}", *place, key) from error
     return options

@@ -533,7 +533,7 @@ def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
     if task.adds and not by_group:
         return pa.scalar(0, array.type)
     if isinstance(task, Range | Cdf):
-        return pa.scalar(domain.upper, array.type)
+        return pa.scalar(task.domain.upper, array.type)
     if isinstance(domain, Integers | Reals | Cells) and by_group:
         return pa.scalar(domain.lower, array.type)
     assert isinstance(domain, Categories | Bits)

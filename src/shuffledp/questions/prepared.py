@@ -201,7 +201,8 @@ class Prepared:
         if self.bounding is not None:
             named |= self.bounding.note
         if not self.survey.alone and self.lone is None:
-            named = {"task": "survey", "questions": [each.name for each in self.survey.questions]}
+            whole = self.survey if self.bounding is None else self.bounding.survey
+            named = {"task": "survey", "questions": [each.name for each in whole.questions]}
         elif part.question.by is not None:
             named["by"] = part.question.by
         if self.where is not None:
@@ -505,7 +506,7 @@ def prepare(
     """Count the people and make the protocols of a survey whose columns are open; see `Survey.prepare`."""
     if sent and survey.model is Model.CENTRAL:  # before anything is charged
         raise UnsupportedError(_NO_MESSAGES)
-    if survey.questions[0].auto is not None:
+    if any(question.auto is not None for question in survey.questions):
         from shuffledp.questions.bounds import prepare_bounds
 
         if sent or n is not None:

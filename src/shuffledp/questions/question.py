@@ -14,7 +14,7 @@ from shuffledp.engine.people import Of, People
 from shuffledp.planner.question import find_planned
 from shuffledp.tasks.totals import read_ends
 
-__all__ = ["AUTO", "PRESENT", "AutoBounds", "Question", "refuse_auto", "take_auto"]
+__all__ = ["AUTO", "PRESENT", "AutoBounds", "Question", "take_auto"]
 
 PRESENT = "counted"
 """What the groups of people who have a value, and of those who have none, are by."""
@@ -55,22 +55,6 @@ def take_auto(
     return declared, AutoBounds(ends=ends, share=_SHARE if share is None else share)
 
 
-def refuse_auto(options: Mapping[str, Any]) -> None:
-    """Refuse ends that are to be estimated, where a survey or a form declares them.
-
-    >>> refuse_auto({"lower": 0, "upper": "auto"})
-    Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: upper='auto' is for one question alone, of data that are there (`ask`, `shuffledp run`): declare it here
-    """
-    for name in ("lower", "upper"):
-        if _is_auto(options.get(name)):
-            raise ParameterError(
-                name,
-                AUTO,
-                "is for one question alone, of data that are there (`ask`, `shuffledp run`): declare it here",
-            )
-
-
 def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == AUTO
 
@@ -107,7 +91,7 @@ class Question:
     population: bool = False
     """Whether the people are a random sample of a population, whose shares are wanted."""
     auto: AutoBounds | None = None
-    """Which ends of its range are estimated first, if it is asked alone; None: all that it needs are declared."""
+    """Which ends of its range are estimated first; None: all that it needs are declared."""
 
     people: People | None = None
     """Whom rows are about, and what becomes of somebody's rows; None: each row is taken to be one person."""
@@ -117,7 +101,10 @@ class Question:
     """How many of the last groups are not shown: people without a value are in a group of their own."""
 
     def __post_init__(self) -> None:
-        refuse_auto(self.options)
+        options, auto = take_auto(self.options)
+        if auto is not None:
+            object.__setattr__(self, "options", options)
+            object.__setattr__(self, "auto", self.auto or auto)
         self.kind.read_options(self.options)
         if self.auto is not None:
             self._check_auto(self.auto)
@@ -149,8 +136,6 @@ class Question:
             )
         read_ends(self.task, self.kind.read_options(self.trial))
         self.kind.declare(self.trial)
-        if any(read_moment(self.options.get(name)) for name in ("lower", "upper")):
-            raise ParameterError(auto.ends[0], AUTO, "is for numbers: declare both ends of dates")
 
     @property
     def trial(self) -> dict[str, Any]:

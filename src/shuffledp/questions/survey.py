@@ -24,7 +24,7 @@ from shuffledp.engine.people import People
 from shuffledp.engine.stages import OPENING, stage
 from shuffledp.engine.values import read_missing
 from shuffledp.planner.question import check_delta
-from shuffledp.questions.question import Question
+from shuffledp.questions.question import Question, take_auto
 from shuffledp.questions.source import Source
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, check_grouped
@@ -71,6 +71,8 @@ class Survey:
     """How a missing value may be spelt, besides an empty text; None: as usual, such as NA."""
     where_public: bool = False
     """Whether everybody may know whom a filter takes: see `Filter.public`."""
+    bounds_share: float | None = None
+    """The share of the budget that finds ends which are "auto", of all questions together; None: as they say."""
     title: str = "survey"
     collection: Mapping[str, Any] = field(default_factory=dict)
     """How it is run on people's devices: the table `[collection]`, which `sdp.live` reads."""
@@ -92,6 +94,7 @@ class Survey:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if not self.alone:
             self._check_several()
+            self._share_bounds()
         units = {(q.people.person, q.people.missing) if q.people else None for q in self.questions}
         if len(units) > 1:
             raise UnsupportedError(
@@ -113,10 +116,27 @@ class Survey:
         self._check_errors()
         for question in self.questions:
             question.require_declared()
-            if question.auto is not None:
-                raise UnsupportedError(
-                    "a survey declares lower and upper: 'auto' is for one question"
-                )
+
+    def _share_bounds(self) -> None:
+        """Let one release find all ends that are to be estimated."""
+        autos = [each.auto for each in self.questions if each.auto is not None]
+        if not autos:
+            if self.bounds_share is not None:
+                take_auto({}, self.bounds_share)  # which refuses it
+            return
+        if self.epsilon is None:
+            raise UnsupportedError("'auto' needs epsilon: a part of it finds lower and upper")
+        shares = {each.share for each in autos}
+        if self.bounds_share is None and len(shares) > 1:
+            raise UnsupportedError(
+                "bounds_share must be the same for every question: one release finds all bounds"
+            )
+        share = shares.pop() if self.bounds_share is None else self.bounds_share
+        questions = (
+            each if each.auto is None else replace(each, auto=replace(each.auto, share=share))
+            for each in self.questions
+        )
+        object.__setattr__(self, "questions", tuple(questions))
 
     def _check_errors(self) -> None:
         aims = [question.error is not None for question in self.questions]
@@ -382,6 +402,10 @@ class Survey:
         from shuffledp.questions.plans import make_plan
 
         self.check_delta(n)
+        if any(question.auto is not None for question in self.questions):
+            raise UnsupportedError(
+                "a plan is made without data, and 'auto' is found in data: declare lower and upper"
+            )
         survey = plan_people(self, n)
         return make_plan(survey, survey.tasks({}, n), n)
 
