@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import shuffledp as sdp
 from shuffledp.cli import app
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -158,8 +160,25 @@ def test_rows_of_people(run):
     assert "a mean of rows is the ratio of two sums" in " ".join(wrong.output.split())
     wrong = run("plan", "median", "--upper", 9, *asked, *people, "--of", "rows", "--max-rows", 5)
     assert wrong.exit_code == 2
-    for several in (("--of", "rows", "--max-rows", 5), ("--max-categories", 3)):
-        refused = run("plan", "histogram", "--k", 4, *asked, *people, *several)
-        assert refused.exit_code == 2
-        assert "several values of a person" in " ".join(refused.output.split())
+    for several, spare in ((("--of", "rows", "--max-rows", 3), 1), (("--max-categories", 3), 3)):
+        found = run("plan", "histogram", "--k", 4, *asked, *people, *several)
+        assert f"The last {spare} of the categories are for places" in " ".join(
+            found.output.split()
+        )
+        record = run("plan", "histogram", "--k", 4, *asked, *people, *several, "--json")
+        planned = json.loads(record.output)["rows"][0]
+        table = {"who": np.repeat(np.arange(200), 3), "way": np.tile([0, 1, 3], 200)}
+        given = {"of": "rows", "max_rows": 3} if spare == 1 else {"max_categories": 3}
+        answer = sdp.ask(
+            table,
+            "histogram",
+            column="way",
+            k=4,
+            person="who",
+            epsilon=1.0,
+            model="central",
+            **given,
+        )
+        assert answer.protocol.name == planned["protocol"]
+        assert answer.estimate.stderr[0] == pytest.approx(planned["rmse"], rel=1e-6)
     assert "reduce needs person" in run("plan", "sum", *asked, "--reduce", "sum").output

@@ -403,6 +403,23 @@ def test_rows_become_people_as_on_one_machine(kind, tmp_path):
                 assert there.groups.array.to_pylist() == here.groups.array.to_pylist()
 
 
+def test_a_private_filter_of_rows_keeps_every_row(tmp_path):
+    """Each row is a person; whoever the filter does not take, or has no value, has none."""
+    path = write(TRIPS, tmp_path / "trips.csv")
+    private = replace(sdp.engine.Filter.read("way != 'walk'"), private=True)
+    reduction = sdp.engine.Reduction(
+        column=sdp.open_column(path, "km", where=private),
+        how=sdp.engine.Reduce.ONE,
+        domain=sdp.Integers(lower=0, upper=60),
+        policy=sdp.OnInvalid.DROP,
+        key="k",
+    )
+    here, there = sdp.engine.DuckDB().reduce(reduction), spark.Spark().reduce(reduction)
+    assert here.column.array.to_pylist() == [4, 9, None, 7, None, None, 2]
+    assert there.column.array.to_pylist() == here.column.array.to_pylist()
+    assert (there.rows, there.taken) == (here.rows, here.taken) == (7, 4)
+
+
 def test_what_is_wrong_with_a_row_is_said_without_its_value(tmp_path):
     path = write({"who": [1, 2], "km": ["far", "3"]}, tmp_path / "bad.csv")
     column = sdp.open_column(path, "km", people=sdp.engine.People.read("who"))

@@ -9,11 +9,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from shuffledp import UnsupportedError, protocols
 from shuffledp.accounting.moved_message import dummies_after
+from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
 
 Counts = tuple[int, ...]
 
@@ -69,6 +72,61 @@ def test_guarantees_are_at_least_the_exact_law_of_all_neighbours(
         exact = max(find_delta(noise, one, other, epsilon) for one, other in cases)
         assert 0 < exact <= made.accountant.delta(2, epsilon)
     assert made.accountant.delta(2, 1.0) <= 0.75
+
+
+LOSS = 1e-3  # losses are rounded down to it, so that every delta here is a lower bound
+MOVES = {
+    "apart": [(1, 0), (1, 0), (0, 1), (0, 1)],
+    "one stays": [(1, 0), (0, 1)],
+    "same bins": [(2, 0), (0, 2)],
+    "from one bin to two": [(2, 0), (0, 1), (0, 1)],
+}
+"""How many of somebody's two values are in each of the bins that change, before and after."""
+
+
+def count_signs(protocol: ShuffleProtocol, size: int = 160) -> Floats:
+    """The exact law of the +1 and -1 of the whole noise in one bin, as a table; what is beyond it is left out."""
+    device = protocol.randomizer
+    assert isinstance(device, CorrelatedHistogram)
+    numbers, p = np.arange(size), math.exp(-device.star)
+    noise = (1 - p) * p**numbers
+    flood = stats.nbinom.pmf(numbers, device.r_flood, 1 - device.p_flood)
+    law = np.zeros((size, size))
+    for both, mass in enumerate(flood):
+        law[both:, both:] += mass * np.outer(noise[: size - both], noise[: size - both])
+    return law
+
+
+def bound_delta(law: Floats, moves: list[tuple[int, int]], epsilon: float) -> float:
+    """At least: bins are independent, so their losses add up."""
+    masses, least = np.ones(1), 0
+    for own, other in moves:
+        here, there = np.zeros_like(law), np.zeros_like(law)
+        here[own:], there[other:] = law[: len(law) - own], law[: len(law) - other]
+        both = (here > 0) & (there > 0)
+        losses = np.floor(np.log(here[both] / there[both]) / LOSS).astype(int)
+        masses = np.convolve(masses, np.bincount(losses - losses.min(), weights=here[both]))
+        least += int(losses.min())
+    losses_seen = (least + np.arange(len(masses))) * LOSS
+    return float(np.sum(masses * np.maximum(0.0, 1 - np.exp(epsilon - losses_seen))))
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_correlated_noise_hides_all_values_of_a_person(apart: bool) -> None:
+    """The law of the whole noise, enumerated: whichever two values become whichever others."""
+    asked = {"n": 20, "epsilon": 1.0, "delta": 0.01, "honest": 1.0}
+    given = {"inner": "correlated_histogram", "options": {"k": 4}, "values": 2, "apart": apart}
+    made = protocols.make("several_values", **asked, **given)
+    law = count_signs(made)
+    assert 0.99 < law.sum() < 1
+    for epsilon in (0.5, 1.0):
+        claimed = made.accountant.delta(20, epsilon)
+        for name, moves in MOVES.items():
+            if not apart or name in ("apart", "one stays"):
+                assert bound_delta(law, moves, epsilon) <= claimed
+    assert bound_delta(law, MOVES["apart" if apart else "same bins"], 1.0) > 0.05 * 0.01
+    one = protocols.make("correlated_histogram", k=4, **asked)  # a promise about one value
+    assert bound_delta(count_signs(one), MOVES["apart" if apart else "same bins"], 1.0) > 2 * 0.01
 
 
 def test_values_in_the_same_bin_need_more_than_values_apart() -> None:

@@ -1,10 +1,12 @@
 """Means of rows, and means where not everybody has a value: two sums, what one person moves, and what is said."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.engine import find_engine
@@ -160,6 +162,40 @@ def test_everybody_who_trusts_nobody_is_asked_about_one_of_the_sums() -> None:
     assert second is not None
     assert not np.any(first & second)
     assert isinstance(ready.answer().estimate.error, RatioError)
+
+
+@pytest.mark.parametrize(
+    ("model", "runs"),
+    [
+        ("local", 12),
+        pytest.param("local", 200, marks=pytest.mark.slow),
+        pytest.param("shuffle", 200, marks=pytest.mark.slow),
+    ],
+)
+def test_intervals_of_ratios_cover(model: str, runs: int, record_property: Any) -> None:
+    """Drawn again and again, at three levels: never less often than they say, by the law of that many runs."""
+    question = sdp.Question(
+        name="km",
+        task="mean",
+        column="km",
+        options={"lower": 0, "upper": 12},
+        people=sdp.engine.People.read("who", of="rows", max_rows=6),
+    )
+    asked = {"epsilon": 4.0 if model == "local" else 1.0, "model": model, **MODELS[model]}
+    ready = sdp.Survey.of(question, **asked).prepare(TABLE)
+    truth = TABLE["km"].mean()
+    covered = dict.fromkeys((0.5, 0.8, 0.95), 0)
+    lengths = dict.fromkeys(covered, 0.0)
+    for seed in range(runs):
+        estimate = replace(ready, rng=sdp.SeededWords(seed)).answer().estimate
+        for level in covered:
+            low, high = estimate.interval(level)
+            covered[level] += int(low <= truth <= high)
+            lengths[level] += (high - low) / runs
+    record_property("covered", {level: count / runs for level, count in covered.items()})
+    for level, count in covered.items():
+        assert count >= stats.binom.ppf(1e-9, runs, level)
+    assert lengths[0.5] < lengths[0.8] < lengths[0.95] < 12
 
 
 @pytest.mark.slow

@@ -26,8 +26,15 @@ TOML = {
         "the local model takes no delta"
     ),
     'epsilon = [\n': "s.toml: Invalid value",
-    'epsilon = 1\ndelta = 1e-6\n[questions.a]\ntask = "mean"\nlower = "auto"\nupper = 3\n'
-    '[questions.b]\ntask = "count"\n': "'auto' is for one question|declares lower and upper",
+    'epsilon = 1\ndelta = 1e-6\n[questions.a]\ntask = "histogram"\nlower = "auto"\nupper = 3\n': (
+        "lower='auto' is not for a histogram"
+    ),
+    'epsilon = 1\ndelta = 1e-6\nbounds_share = 0.2\n[questions.a]\ntask = "count"\n': (
+        "bounds_share needs lower='auto' or upper='auto'"
+    ),
+    'delta = 1e-6\n[questions.a]\ntask = "mean"\nlower = "auto"\nupper = 3\nerror = 0.1\n': (
+        "'auto' needs epsilon"
+    ),
     'epsilon = 1\ndelta = 1e-6\n[questions.a]\ntask = "count"\nerror = 0.03\n[questions.b]\ntask = "count"\n': (
         "'b' has none"
     ),
@@ -131,12 +138,8 @@ def test_a_curator_sends_no_messages_and_a_ratio_has_none(tmp_path):
     ("given", "said"),
     [
         (
-            {"task": "histogram", "categories": ["a", "b"], "max_categories": 2},
-            "is not made without data",
-        ),
-        (
-            {"task": "histogram", "categories": ["a", "b"], "of": "rows", "max_rows": 2},
-            "is not made without data",
+            {"task": "words", "alphabet": "letters", "max_length": 4, "max_categories": 2},
+            "max_categories is for a histogram",
         ),
         (
             {"task": "mean", "lower": 0, "upper": 9, "of": "rows", "max_rows": 2},
@@ -169,8 +172,10 @@ def test_a_range_takes_in_zero(kind):
 
 def test_numbers_become_the_names_of_their_bins():
     array = pa.array([-7, 0, 3, 99, None])
-    names = _spell_codes(array, sdp.Integers(lower=0, upper=9)).to_pylist()
+    names = _spell_codes(array, sdp.Integers(lower=0, upper=9), None).to_pylist()
     assert names == ["0", "0", "3", "9", None]
+    names = _spell_codes(array, sdp.Integers(lower=0, upper=9), "days").to_pylist()
+    assert names == ["1970-01-01", "1970-01-01", "1970-01-04", "1970-01-10", None]
 
 
 def test_what_fails_at_once_fails_for_whoever_asks():

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import shuffledp as sdp
@@ -459,3 +460,46 @@ def test_a_survey_of_files_is_that_of_the_table(tmp_path, kind):
     found, expected = (sdp.ask(each, survey, rng=sdp.SeededWords(1)) for each in (path, table))
     for mine, other in zip(found.answers, expected.answers, strict=True):
         np.testing.assert_array_equal(mine.estimate.value, other.estimate.value)
+
+
+BITS = {
+    ("count", None): lambda rows: any(rows),
+    ("count", "all"): lambda rows: all(rows),
+    ("sum", "max"): lambda rows: max(rows),
+    ("sum", "mean"): lambda rows: np.mean(rows),
+    ("mean", None): lambda rows: np.mean(rows),
+    ("mean", "min"): lambda rows: min(rows),
+}
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize(("task", "reduce"), BITS)
+def test_booleans_of_people_need_no_ends(task, reduce, dropped):
+    """Yes is 1, no is 0, and so is what becomes of somebody's rows."""
+    late = [
+        None if dropped and who == 3 else yes
+        for who, yes in zip(TRIPS["who"], TRIPS["late"], strict=True)
+    ]
+    table = pa.table({"who": TRIPS["who"], "late": pa.array(late, pa.bool_())})
+    given = {"epsilon": 60.0, "model": "central", **({"on_invalid": "drop"} if dropped else {})}
+    answer = ask(table, task, column="late", reduce=reduce, **given)
+    values = [BITS[task, reduce](rows) for rows in group(TRIPS, "late")]
+    if dropped:
+        del values[sorted(map(str, {*TRIPS["who"]})).index("3")]
+    truth = np.mean(values) if task == "mean" else np.sum(values)
+    assert answer.estimate.value == pytest.approx(
+        truth, abs=0.003 * (1 if task == "mean" else PEOPLE)
+    )
+    assert answer.n == PEOPLE
+
+
+def test_a_sum_of_yes_and_no_of_each_person_has_ends():
+    table = pa.table({"who": TRIPS["who"], "late": pa.array(TRIPS["late"], pa.bool_())})
+    for reduce in (None, "rows"):
+        with pytest.raises(
+            sdp.UnsupportedError, match="to more than 1: declare lower and upper for a"
+        ):
+            ask(table, "sum", column="late", reduce=reduce)
+    answer = ask(table, "sum", column="late", lower=0, upper=9, epsilon=60.0, model="central")
+    truth = sum(min(sum(rows), 9) for rows in group(TRIPS, "late"))
+    assert answer.estimate.value == pytest.approx(truth, abs=3)

@@ -59,6 +59,7 @@ __all__ = [
     "Rows",
     "list_whole",
     "make_run_key",
+    "mask_rows",
     "read_rows",
     "reduce_here",
 ]
@@ -628,7 +629,7 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
             return reduction.finish(found, rows)
     batches = _make_batches(reduction, whole, threads)
     if reduction.people is None:
-        return _mask_rows(reduction, list(batches))
+        return mask_rows(reduction, list(batches))
     first = next(batches, None)
     if first is None:
         raise DataError(f"column {reduction.column.name!r} has no rows")
@@ -652,7 +653,7 @@ def _make_batches(
         yield reduction.read(rows, whole)
 
 
-def _mask_rows(reduction: Reduction, batches: list[Any]) -> Reduced:
+def mask_rows(reduction: Reduction, batches: list[Any]) -> Reduced:
     """Every row is a person; whoever is not taken has no value."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -58,7 +58,7 @@ from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import LINE, DataFile, Format
 from shuffledp.engine.groups import add_groups, refuse_value
 from shuffledp.engine.local import Memory
-from shuffledp.engine.reducing import Dialect, Reduced, Reduction, Rows, list_whole
+from shuffledp.engine.reducing import Dialect, Reduced, Reduction, Rows, list_whole, mask_rows
 from shuffledp.numerics.entropy import RunKey, SeededWords
 
 if TYPE_CHECKING:
@@ -144,12 +144,11 @@ class Spark:
             plain = replace(column, where=None, people=None, moments=None)
             frame = _make_frame(spark, plain, *names[1:])
             work = _RowReader(reduction, list_whole(column))
-            if reduction.people is None:
-                raise UnsupportedError(
-                    "Spark has no private filter of rows: name the person, or use another engine"
-                )
+            read = _map(frame, work.__call__, _write_rows_schema(reduction))
+            if reduction.people is None:  # every row is a person, and comes to the driver
+                return mask_rows(reduction, read.toArrow().to_batches())
             view = f"shuffledp_{uuid4().hex}"
-            _map(frame, work.__call__, _write_rows_schema(reduction)).createOrReplaceTempView(view)
+            read.createOrReplaceTempView(view)
             try:
                 found = spark.sql(reduction.write_query(_DIALECT, view)).toArrow()
             finally:

@@ -175,17 +175,20 @@ def plan_question(question: Question) -> tuple[Task, str]:
     assert question.people is not None
     task = question.kind.declare(question.options).task
     people = question.people
-    if task.bins and (people.of is Of.ROWS or people.max_categories is not None):
-        raise UnsupportedError(
-            "a plan of a histogram with several values of a person is not made without data: run states its errors"
-        )
     if task.average and people.of is Of.ROWS:
         raise UnsupportedError(
             f"{say_of(task.name)} of rows is the ratio of two sums: its error depends on how many rows there are, so no "
             "plan is made without data: run states it"
         )
     how = _choose(question, task)
-    return _fit(question, task, how, nothing=False), people.tell(how)
+    fitted, told = _fit(question, task, how, nothing=False), people.tell(how)
+    if fitted.values > 1:
+        spare = fitted.domain.size - task.domain.size
+        told += (
+            f" The last {spare} of the categories are for places of people who have fewer; errors are means over all "
+            "of them, and those of categories that many people have may be larger."
+        )
+    return fitted, told
 
 
 def _choose(question: Question, task: Task) -> Reduce:
@@ -330,6 +333,8 @@ def _reduce(
     declared = question.kind.declare(question.options, replace(raw, people=None, where=None))
     task = declared.task
     how = _choose(question, task)
+    if raw.boolean and task.adds:
+        question = _bound_bits(question, how)
     policy = survey.find_policy(question, task)
     groups = None
     if question.by is not None:
@@ -372,6 +377,19 @@ def _reduce(
 def _settle(survey: Survey, task: Task, n: int) -> Task:
     """The task with the cells that are best for n people, if one more is to stand beside them."""
     return task.fit(n, survey.part_epsilon) if isinstance(task, Range | Cdf) else task
+
+
+def _bound_bits(question: Question, how: Reduce) -> Question:
+    """The question about yes and no, which are 1 and 0, as is what becomes of somebody's rows but for their sum."""
+    if {"lower", "upper"} & {*question.options}:
+        return question
+    people = question.people
+    if people is not None and people.of is Of.PEOPLE and how in (Reduce.SUM, Reduce.ROWS):
+        raise UnsupportedError(
+            f"one person's rows of yes and no may {'add up' if how is Reduce.SUM else 'come'} to more than 1: declare "
+            f"lower and upper for {say_of(question.task)}, or take max, min or mean of them (reduce)"
+        )
+    return replace(question, options={**question.options, "lower": 0, "upper": 1})
 
 
 def _split_mean(

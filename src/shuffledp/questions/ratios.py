@@ -62,6 +62,8 @@ def split_mean(
     >>> asked = Question(name="km", task="mean", column="km", options={"lower": 0, "upper": 9})
     >>> [each.declared.task.domain for each in split_mean(asked, Integers(lower=0, upper=9), 4)]
     [Integers(lower=-36, upper=36), Integers(lower=0, upper=4)]
+    >>> split_mean(asked, Reals(lower=0.0, upper=1.0, steps=8), 1)[0].declared.task.domain
+    Reals(lower=-0.5, upper=0.5, steps=8)
     """
     if question.protocol is not None:
         raise UnsupportedError(
@@ -71,9 +73,11 @@ def split_mean(
         raise ParameterError("max_rows", most, f"must be <= {_MOST:,} for a mean")
     places = most or 1
     far = places * find_half(domain)
-    scale: Integers | Reals = Integers(lower=-int(far), upper=int(far))
+    scale: Integers | Reals
     if isinstance(domain, Reals):
         scale = replace(domain, lower=-far, upper=far)
+    else:
+        scale = Integers(lower=-int(far), upper=int(far))
     chosen = isinstance(domain, Reals) and "steps" not in question.options
     tasks = (
         (question.name, Sum(domain=scale, chosen=chosen)),
