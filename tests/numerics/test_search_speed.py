@@ -5,10 +5,19 @@ from fractions import Fraction
 
 import pytest
 
-from shuffledp.accounting import base, blanket, clones, correlated, moved_message, noisy_count
+from shuffledp.accounting import (
+    amplify,
+    base,
+    blanket,
+    clones,
+    compose,
+    correlated,
+    moved_message,
+    noisy_count,
+)
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.numerics.search import find_largest_above, find_smallest, find_smallest_safe
-from shuffledp.protocols import fake_users
+from shuffledp.protocols import fake_users, tree
 from shuffledp.protocols.split_and_mix import shares
 
 EXCESS = {
@@ -169,6 +178,31 @@ CALLS = {
         "delta",
         lambda: fake_users.make(n=1013, k=5, epsilon=1.0, delta=1e-6),
     ),
+    "a composition": (
+        compose._Total,
+        "deltas",
+        lambda: compose.compose([amplify.profile(epsilon0=1.0, n=1013, honest=1)] * 5, delta=1e-6),
+    ),
+    "a calibration": (
+        clones.Clones,
+        "deltas",
+        lambda: amplify.calibrate(epsilon=0.3, n=1013, delta=1e-6),
+    ),
+    "a calibration for many": (
+        clones.Clones,
+        "deltas",
+        lambda: amplify.calibrate(epsilon=0.1, n=100_003, delta=1e-6),
+    ),
+    "the smallest n": (
+        clones.Clones,
+        "deltas",
+        lambda: amplify.smallest_n(epsilon0=1.0, epsilon=0.2, delta=1e-6),
+    ),
+    "parts with dummies": (
+        moved_message.TwoBins,
+        "delta",
+        lambda: tree.joint_poisson_level(parts=2, epsilon=1.03, delta=1e-7),
+    ),
 }
 
 
@@ -195,6 +229,11 @@ MOST = {
     "a bit": 1,
     "correlated noise": 10,
     "fake users": 8,
+    "a composition": 4,
+    "a calibration": 6,
+    "a calibration for many": 6,
+    "the smallest n": 15,
+    "parts with dummies": 7,
 }
 """Calls, as they were measured."""
 
