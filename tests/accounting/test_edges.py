@@ -8,16 +8,22 @@ import pytest
 from scipy.stats import binom
 
 import shuffledp as sdp
-from shuffledp.accounting import closed_forms, moved_message, server_noise
+from shuffledp.accounting import closed_forms, moved_message, rules, server_noise
 from shuffledp.accounting.amplify import amplify_lower, find_flip
-from shuffledp.accounting.blanket import BlanketProfile, LeadingBlanket, generic_blanket
+from shuffledp.accounting.blanket import (
+    BlanketProfile,
+    LeadingBlanket,
+    _compare_tails,
+    generic_blanket,
+)
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
-from shuffledp.accounting.compose import CurveTable, compose_delta
+from shuffledp.accounting.compose import CurveTable, compose_curve, compose_delta
 from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood, ThinnedNoise
 from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal
 from shuffledp.accounting.explain import _factor
 from shuffledp.accounting.server_noise import Moved
 from shuffledp.core.privacy import Profile
+from shuffledp.core.protocol import Promise
 from shuffledp.protocols import correlated_count, krr, rr
 
 FLOOD = NegativeBinomialFlood(r=12.0, p=0.9)
@@ -166,3 +172,28 @@ def test_the_flip_of_a_randomizer():
     device = rr.make_local(epsilon=1.0, word_bits=5)
     assert find_flip(device) == min(device.randomizer.pmf(0).values())
     assert find_flip(krr.make_local(k=3, epsilon=1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "exceeds"),
+    [
+        ((1.0, -1.0), (1.0, -1.0), 0.0),
+        ((1.0, -1.0), (2.0, -2.0), 0.5),
+        ((2.0, -2.0), (1.0, -1.0), 0.0),
+        ((0.5, 0.3), (0.8, 0.0), 0.15),
+    ],
+)
+def test_tails_of_gains_are_compared_at_the_worst_place(first, second, exceeds):
+    mass = np.array([0.5, 0.5])
+    found = _compare_tails(mass, np.array(first), np.array(second))
+    assert found == pytest.approx(exceeds, abs=1e-15)
+
+
+def test_one_release_has_it_all_and_none_has_nothing():
+    promise = Promise(epsilon=1.5, delta=1e-6)
+    assert rules.share(promise, [rules.Release(3, True)]) == 0.5
+    with pytest.raises(sdp.ParameterError, match="questions=0 must be >= 1"):
+        rules.share(promise, [])
+    for compose in (compose_delta, compose_curve):
+        with pytest.raises(sdp.ParameterError, match="at least one privacy curve"):
+            compose([], near=1e-6, **({"epsilon": 1.0} if compose is compose_delta else {}))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from contract.examples import all_examples
+from shuffledp import SeededWords, run
 from shuffledp.core.protocol import Hints, Look
 
 LOOSE = {"zero_sum_flooding", "sparse_histogram", "unary_sum"}
@@ -50,3 +51,28 @@ def test_what_the_planner_is_told(case):
     look = Look.FIRST if name in FIRST else Look.LATE
     assert replace(case.spec.hints, wins=()) == Hints(look=look, **HINTS.get(name, {}))
     assert case.protocol.cost.bits_per_message >= 1
+
+
+RUN = [
+    pytest.param(case, id=case.label)
+    for each in all_examples()
+    if each.spec.name
+    not in ("tree", "hashed_prefixes", "local_prefixes", "local_tree", "hashed_tree")
+    for case in (*list(each.cases("tiny"))[:1], *list(each.cases("ordinary"))[:1])
+    if case.parameters.get("n", 0) <= 20_000
+]
+
+
+@pytest.mark.parametrize("case", RUN)
+def test_answers_know_the_limits_of_the_truth(case):
+    """Counts of n people, sums of n values, and means between the ends."""
+    protocol = case.protocol
+    n, domain = protocol.users or 7, protocol.randomizer.domain
+    answer = run(protocol, case.values(n), rng=SeededWords(1))
+    expected = {
+        "count": lambda: (0, n),
+        "histogram": lambda: (0, n),
+        "mean": lambda: (domain.lower, domain.upper),
+        "sum": lambda: (n * domain.lower, n * domain.upper),
+    }[protocol.task]()
+    assert answer.limits == pytest.approx(expected, rel=1e-12)

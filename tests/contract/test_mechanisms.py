@@ -297,3 +297,10 @@ def test_what_must_be_given_is_declared(found):
                 found.make(**left)
     needed = {name for name, needed in found.options.items() if needed}
     assert found.make(**{name: given[name] for name in given if name in needed | {"epsilon"}})
+
+
+@pytest.mark.parametrize("large", [[0, -(2**54)], [2**54, 0], [-(2**54), -(2**54)]])
+def test_one_answer_too_large_is_enough_to_refuse_all(large):
+    mechanism = spec("geometric").make(epsilon=1.0, sensitivity=1, k=2)
+    with pytest.raises(sdp.DataError, match=r"2\^53"):
+        mechanism.release(large, sdp.SeededWords(1))
