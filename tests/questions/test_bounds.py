@@ -455,6 +455,9 @@ class TestSurveys:
         assert born["upper"] <= "2008-01-01"
         assert "born: lower = 19" in str(answer)
         assert "a year counts from" in str(answer)
+        assert (
+            str(answer).count("by a first release for all questions that spent epsilon = 1 ") == 2
+        )
         low, high = answer["born"].estimate.interval(1 - 1e-6)
         assert low <= self.BORN.astype("M8[D]").astype(float).mean() <= high
 

@@ -147,3 +147,23 @@ def test_a_column_may_be_called_as_the_groups_of_those_who_count():
     given = {"lower": 0, "upper": 9, "by": "counted", "groups": ["car", "bus"]}
     answer = sdp.ask(table, "median", column="age", epsilon=9.0, model="central", **given)
     assert answer.by == "counted"
+
+
+def test_a_column_of_groups_may_be_called_as_it_likes(tmp_path):
+    """Also as the groups of those who have a value are called within."""
+    table = pa.table({"age": [3, 5] * 50, "counted": ["car", "bus"] * 50, "old": ["n", "y"] * 50})
+    answer = sdp.ask(
+        table,
+        "mean",
+        column="age",
+        lower=0,
+        upper=9,
+        by="counted",
+        groups=["car", "bus"],
+        where="old = 'y'",
+        epsilon=9.0,
+        model="central",
+        ledger=tmp_path / "l.json",
+        budget=sdp.ledger.Budget(epsilon=9.0, delta=0.0),
+    )
+    assert (answer.by, answer.estimate.labels) == ("counted", ("car", "bus"))

@@ -304,6 +304,9 @@ def test_of_rows():
     for task in ("quantiles",):
         with pytest.raises(sdp.UnsupportedError, match="of='rows' is for counts, sums, means"):
             ask(TRIPS, task, of="rows", max_rows=2, **ASKED[task])
+    groups = {"by": "way", "groups": WAYS, "of": "rows", "max_rows": 2}
+    with pytest.raises(sdp.UnsupportedError, match="not by group: groups are of people"):
+        ask(TRIPS, "mean", **groups, **ASKED["mean"])
 
 
 def test_the_noise_of_rows_grows_with_how_many_count():

@@ -207,7 +207,11 @@ class SurveyAnswer:
     @property
     def _told(self) -> tuple[str, ...]:
         apart = tell_shuffles(self.shuffles, self.guarantee_of_sum)
-        bounds = (f"{name}: {text}" for name, found in self.bounds.items() for text in found.tell())
+        bounds = (
+            f"{name}: {text}"
+            for name, found in self.bounds.items()
+            for text in found.tell(shared=True)
+        )
         return (*bounds, *self.notes, UNITS[self.unit], *apart)
 
     @property

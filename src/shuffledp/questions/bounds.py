@@ -171,8 +171,8 @@ class Bounds:
         """
         return _add_up(self.guarantee, own)
 
-    def tell(self) -> tuple[str, ...]:
-        """What readers of the answer should know."""
+    def tell(self, *, shared: bool = False) -> tuple[str, ...]:
+        """What readers of the answer should know; the first release may be `shared` by several questions."""
         lower, upper = (_spell(end, self.moments) for end in (self.lower, self.upper))
         spelt = {"lower": lower, "upper": upper}
         named = " and ".join(f"{name} = {spelt[name]}" for name in self.ends)
@@ -183,7 +183,7 @@ class Bounds:
         if self.guarantee.delta:
             spent += f" and delta = {round_up(self.guarantee.delta, 3)}"
         return (
-            f"{named} {'are' if several else 'is'} estimated, by a first release that spent {spent} of the total "
+            f"{named} {'are' if several else 'is'} estimated, by a first release{' for all questions' * shared} that spent {spent} of the total "
             f"({self.protocol}; a {self.called} counts from {self.threshold:,} people on). The answer is about "
             f"values limited to {lower} .. {upper}.",
             f"Beyond {'these bounds' if several else 'this bound'}, and so moved to "

@@ -198,14 +198,15 @@ def _choose(question: Question, task: Task) -> Reduce:
     if _has_values(question, task):
         return Reduce.ONE
     if people.max_categories is not None:
+        what = f"{say_of(task.name, 'has')}" if question.by is None else "groups have"
         raise UnsupportedError(
-            f"max_categories is for a histogram, not by group: {say_of(task.name, 'has')} one value of each person"
+            f"max_categories is for a histogram, not by group: {what} one value of each person"
         )
     if people.of is Of.ROWS:
         if not (task.yes_or_no or task.adds) or question.by is not None:
+            what = f"{say_of(task.name)} can be" if question.by is None else "groups are"
             raise UnsupportedError(
-                f"of='rows' is for counts, sums, means and histograms, not by group: {say_of(task.name)} is about "
-                "people (reduce)"
+                f"of='rows' is for counts, sums, means and histograms, not by group: {what} of people (reduce)"
             )
         return Reduce.SUM
     return people.choose(task)

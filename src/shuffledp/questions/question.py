@@ -158,7 +158,10 @@ class Question:
     @property
     def shown_by(self) -> str | None:
         """The column of the groups, for readers of the answer."""
-        return None if self.hidden and (self.by or "").startswith(PRESENT) else self.by
+        alone = (
+            self.groups is not None and len(self.groups) == 2
+        )  # who has a value, and who has none
+        return None if self.hidden and alone else self.by
 
     @property
     def from_data(self) -> bool:
