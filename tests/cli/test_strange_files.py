@@ -272,3 +272,28 @@ def test_what_a_cluster_reads_keeps_what_was_said_about_it():
 
     (found,) = find_files(Files("s3://bucket/x.csv", decimal=","))
     assert found.spelling.decimal == ","
+
+
+def test_a_plan_is_tried_on_a_file_as_run_reads_it(shuffledp, tmp_path):
+    """`collection simulate`: who was left out is said, in JSON as a number, and quietly, too."""
+    (tmp_path / "s.toml").write_text(
+        'epsilon = 1.0\ndelta = 1e-6\n[questions.home]\ntask = "count"\n[collection]\npeople = 100\n'
+    )
+    (tmp_path / "x.csv").write_text("Home;day\n" + "ja;1.3.2024\nno;1.3.2024\nyes;1.3.2024\n" * 200)
+    asked = ("collection", "simulate", "s.toml", "x.csv", "--column", "home=Home")
+    wrong = shuffledp(*asked)
+    assert wrong.exit_code == 2
+    hint = "is neither no nor yes (or true or false); to go on: --on-invalid unknown=drop"
+    assert hint in wrong.stderr, "devices know no true value"
+    said = ("--on-invalid", "drop", "--dates", "dmy", "--where", "day < '2024-04-01'")
+    found = json.loads(shuffledp(*asked, *said, "--json").stdout)
+    assert (found["left_out"], found["questions"]["home"]["of"]) == (200, 400)
+    assert "200 of 600 people had a value that no device sends" in shuffledp(*asked, *said).stdout
+    spoken = 'task = "count"\nasked = { answers = ["no", "ja"] }'
+    (tmp_path / "s.toml").write_text(
+        (tmp_path / "s.toml").read_text().replace('task = "count"', spoken)
+    )
+    found = json.loads(shuffledp(*asked, "--json").stdout)
+    assert (found["left_out"], found["questions"]["home"]["of"]) == (0, 600)
+    (row,) = found["questions"]["home"]["estimate"]
+    assert abs(row["value"] - 400) < 5 * row["stderr"]

@@ -102,7 +102,7 @@ def read_places(
         name = question.name
         own = said.get(name, name)
         if question.range is None:
-            parts.append(read(own, _domain_of(question)))
+            parts.append(read(own, _domain_of(question), words=question.labels))
             found[name] = parts[-1].codes
             continue
         if f"{name}.group" not in said:
@@ -146,8 +146,15 @@ class _Read(NamedTuple):
 
 
 def _read_codes(
-    paths: Paths, name: str, domain: Any, *, where: Filter | str | None, on_invalid: OnInvalid | str
+    paths: Paths,
+    name: str,
+    domain: Any,
+    *,
+    where: Filter | str | None,
+    on_invalid: OnInvalid | str,
+    words: Sequence[str] | None = None,
 ) -> _Read:
+    """The codes of a column; the `words` of a yes or no are read, too, as the question has them."""
     from shuffledp.engine.chunks import add_invalid, code_chunk
     from shuffledp.engine.codes import Coder, OnInvalid
     from shuffledp.engine.columns import open_column, read_chunks
@@ -155,7 +162,14 @@ def _read_codes(
 
     coder = Coder.for_part(domain, OnInvalid.read(on_invalid))
     chunks = read_chunks(open_column(paths, name, where=where))
-    parts = [code_chunk(coder, chunk) for chunk in chunks]
+    if isinstance(domain, Bits) and words is not None:
+        chunks = (chunk._replace(array=_translate(chunk.array, words)) for chunk in chunks)
+    try:
+        parts = [code_chunk(coder, chunk) for chunk in chunks]
+    except DataError as error:
+        drop = " (or true or false); to go on: on_invalid unknown=drop"
+        said = f" is neither {' nor '.join(words or ())}{drop}"
+        raise DataError(str(error).replace(_WHICH, said)) from None
     if not parts:
         whose = "" if where is None else f" where {where}"
         raise DataError(f"column {name!r} is empty{whose}")
@@ -165,6 +179,25 @@ def _read_codes(
         kept=np.concatenate([part.valid for part in parts]),
         recoded=None if recoded is None else f"column {name!r}: {recoded}",
     )
+
+
+_WHICH = " is neither true nor false (true_value says which one is yes)"
+"""Of which devices know the answer: the question has words for no and yes."""
+
+
+def _translate(array: Any, words: Sequence[str]) -> Any:
+    """The words of a question for no and yes, in English."""
+    import pyarrow.compute as pc
+
+    from shuffledp.engine.values import flatten, is_text
+
+    texts = flatten(array)
+    if not is_text(texts.type):
+        return array
+    trimmed = pc.utf8_trim_whitespace(texts)
+    for word, plain in zip(words, ("no", "yes"), strict=True):
+        texts = pc.if_else(pc.equal(trimmed, word), plain, texts)
+    return texts
 
 
 def try_survey(
