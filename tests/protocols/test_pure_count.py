@@ -164,3 +164,11 @@ def test_what_the_search_finds_is_proved_before_it_is_used(monkeypatch):
     monkeypatch.setattr(pure_count, "_search", lambda *_: unsafe)
     device = pure_count.find_noise.__wrapped__(1.0, 20, 64)
     assert max(device.total.loss(ones, 19 - ones) for ones in range(20)) <= 1.0
+
+
+def test_every_number_of_noise_has_a_word_however_steep_the_noise_is():
+    """All totals must be possible for both bits: a mass that vanishes is rounded up to a word."""
+    device = pure_count._Candidate(d=101, s=40.0, p=0.1, word_bits=64).device
+    assert device is not None
+    assert min(device.noise) == 1
+    assert device.noise == device.noise[::-1]

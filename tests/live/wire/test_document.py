@@ -11,7 +11,7 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from live import server_support as served
-from live.wire.vectors import survey
+from live.wire.vectors import ask_all, survey
 from shuffledp import protocols
 from shuffledp.live.wire import document, question
 from shuffledp.live.wire.document import Collection, Windows
@@ -345,3 +345,13 @@ def test_parameters_that_would_take_a_phone_too_long_are_refused(name, most):
     for value in (most + 1, [1, most + 1], [1] * 101, []):
         with pytest.raises(sdp.WireError, match=name):
             question._read_parameter(name, value)
+
+
+def test_an_answer_by_group_begins_with_the_longest_group_that_fits():
+    asked = ask_all()[3]
+    assert asked.labels == ("car", "car: old")
+    assert asked._split("car: old: 2.25") == (1, " 2.25")
+    assert asked._split("car: 3") == (0, " 3")
+    for wrong in ("ship: 3", "car 3", "old: 3", "carts: 3"):
+        with pytest.raises(sdp.DataError, match=r"must be GROUP: NUMBER.* car, car: old"):
+            asked._split(wrong)
