@@ -177,7 +177,7 @@ def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
 
 
 def dummies_after(*, n: int, rho: Fraction, pair: Fraction, place: int) -> tuple[TwoBins, float]:
-    """The curve of a message that moves after `place` others, each between two bins of its own; and a distance.
+    """Return the curve of a message that moves after `place` others, each between two bins of its own; and a distance.
 
     The dummies in the bins of the others are not in these two, so they are not independent. Look at the pairs of bins in
     turn. Each try is in one of the earlier pairs with probability `place` times pair, and the others hit this pair

@@ -15,16 +15,6 @@ import typer
 
 import shuffledp as sdp
 
-__all__ = [
-    "complete_audited",
-    "complete_column",
-    "complete_engine",
-    "complete_protocol",
-    "complete_randomizer",
-    "complete_task",
-    "list_columns",
-]
-
 _SURVEYS = "*.toml"
 
 

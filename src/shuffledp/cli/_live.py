@@ -8,20 +8,6 @@ import typer
 
 import shuffledp as sdp
 
-__all__ = [
-    "FolderArgument",
-    "InstanceOption",
-    "MetricsOption",
-    "PortOption",
-    "TlsOption",
-    "WorkersOption",
-    "describe_collection",
-    "open_home",
-    "read_certificate",
-    "read_pairs",
-    "tell_simulated",
-]
-
 FolderArgument = Annotated[Path, typer.Argument(help="The folder that `collection new` made.")]
 PortOption = Annotated[int | None, typer.Option(help="The port to listen on.")]
 WorkersOption = Annotated[

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from shuffledp.cli._options import BudgetOptions, InferenceOptions
 
-__all__ = ["People", "open_ledger", "read_column", "read_people", "show_answer"]
-
 _UNPROTECTED = "the model 'none' adds no noise: the answer is exact, and protects nobody"
 
 

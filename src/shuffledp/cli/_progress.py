@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from shuffledp.engine import Progress, Report
 
-__all__ = ["Lines", "Meter", "meter", "pulse", "show_steps"]
-
 _PATIENCE = 1.0  # seconds before there is a progress bar
 _FIRST_LINE = 20.0  # seconds before there is a line in a log
 

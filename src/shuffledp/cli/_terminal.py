@@ -38,32 +38,6 @@ if TYPE_CHECKING:
 
     from shuffledp.engine import Staged
 
-__all__ = [
-    "REFUSED",
-    "WRONG",
-    "age_of_process",
-    "charge",
-    "check_folder",
-    "check_picture",
-    "check_result",
-    "draw_bars",
-    "draw_gauge",
-    "draw_gauges",
-    "draw_into",
-    "echo_json",
-    "explain_errors",
-    "is_quiet",
-    "keep_inputs",
-    "print_answer",
-    "say",
-    "say_lines",
-    "stage_outputs",
-    "take_quiet",
-    "tell",
-    "tell_written",
-    "write_answer",
-]
-
 _IMPORTED = time.perf_counter()
 
 WRONG = 2

@@ -23,8 +23,6 @@ from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, sa
 from shuffledp.core.privacy import round_up
 from shuffledp.core.protocol import HONEST, honest_users
 
-__all__ = ["amplify"]
-
 
 @spread
 def amplify(

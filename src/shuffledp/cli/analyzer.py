@@ -16,8 +16,6 @@ from shuffledp.cli._live import (
 )
 from shuffledp.cli._terminal import explain_errors, tell
 
-__all__ = ["analyzer"]
-
 
 def analyzer(
     folder: FolderArgument,

@@ -19,8 +19,6 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._terminal import echo_json, explain_errors, is_quiet, say
 
-__all__ = ["audit"]
-
 REFUTED = 1
 """The exit code if the claim is false."""
 

@@ -21,8 +21,6 @@ from shuffledp.cli._terminal import explain_errors, say
 from shuffledp.cli.amplify import name_bound
 from shuffledp.core.protocol import HONEST
 
-__all__ = ["calibrate"]
-
 
 @spread
 def calibrate(

@@ -24,8 +24,6 @@ from shuffledp.cli._options import JsonOption, SimulateOptions, spread, whole_nu
 from shuffledp.cli._progress import show_steps
 from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="collection",
     help="Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from shuffledp.lab.samples import Sample, SurveySample
 
-__all__ = ["demo"]
-
 _LEVEL = 0.95
 _REPLACE_ONE = 2  # replacing one person's value lowers one bin by 1 and raises another by 1
 _WIDEST = 100

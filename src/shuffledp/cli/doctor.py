@@ -26,8 +26,6 @@ from shuffledp.cli._terminal import echo_json, is_quiet, tell
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["doctor"]
-
 _PATIENCE = 20  # seconds that a program may take to say its version
 _WORDS = 1 << 20  # eight megabytes of keystream
 _FIRST_JAVA = 17  # that Spark 4 runs on

@@ -17,8 +17,6 @@ from shuffledp.cli._terminal import (
     write_answer,
 )
 
-__all__ = ["estimate"]
-
 
 @spread
 def estimate(

@@ -29,8 +29,6 @@ from shuffledp.cli._terminal import (
 )
 from shuffledp.core.display import as_text, make_picture
 
-__all__ = ["frequencies"]
-
 _SHOWN = 10
 
 

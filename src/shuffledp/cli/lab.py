@@ -15,8 +15,6 @@ from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 if TYPE_CHECKING:
     from shuffledp.lab import Record
 
-__all__ = ["lab"]
-
 
 def lab(
     name: Annotated[str, typer.Argument(help="An experiment, or 'all'.")] = "all",

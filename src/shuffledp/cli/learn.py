@@ -25,8 +25,6 @@ from shuffledp.cli._terminal import (
     tell_written,
 )
 
-__all__ = ["learn"]
-
 
 @spread
 def learn(

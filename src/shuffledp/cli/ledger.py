@@ -15,8 +15,6 @@ from shuffledp.cli._terminal import echo_json, explain_errors, tell
 if TYPE_CHECKING:
     from shuffledp.ledger import Entry, Ledger
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="ledger",
     help="Show or verify a budget ledger, or change a budget.",

@@ -13,8 +13,6 @@ from shuffledp.cli._options import JsonOption
 from shuffledp.cli._terminal import explain_errors, say
 from shuffledp.core.protocol import HONEST
 
-__all__ = ["people_needed"]
-
 _MODELS = ("none", "central", "shuffle", "local")
 
 

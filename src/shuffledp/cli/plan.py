@@ -27,8 +27,6 @@ from shuffledp.cli._survey import plan_survey
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
 from shuffledp.core.protocol import HONEST
 
-__all__ = ["plan"]
-
 _MODELS = "central,local,shuffle"
 
 

@@ -13,8 +13,6 @@ from shuffledp.cli._options import SimulateOptions, spread
 from shuffledp.cli._terminal import explain_errors, tell
 from shuffledp.core.privacy import round_up
 
-__all__ = ["report"]
-
 
 @spread
 def report(

@@ -19,8 +19,6 @@ from shuffledp.cli._people import People, open_ledger, read_column, show_answer
 from shuffledp.cli._terminal import charge, explain_errors
 from shuffledp.core.protocol import HONEST
 
-__all__ = ["robust"]
-
 
 @spread
 def robust(

@@ -30,8 +30,6 @@ from shuffledp.cli._terminal import (
 )
 from shuffledp.engine import stages
 
-__all__ = ["run"]
-
 _ENGINES = "; ".join(f"{name}: {each.about}" for name, each in sdp.engine.ENGINES.items())
 
 

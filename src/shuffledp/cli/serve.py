@@ -15,8 +15,6 @@ import shuffledp as sdp
 from shuffledp.cli._live import WorkersOption, describe_collection, open_home
 from shuffledp.cli._terminal import explain_errors, tell
 
-__all__ = ["serve"]
-
 _DEMONSTRATION = """\
 epsilon = 1.0
 delta = 1e-8

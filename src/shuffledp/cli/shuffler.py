@@ -17,8 +17,6 @@ from shuffledp.cli._live import (
 )
 from shuffledp.cli._terminal import explain_errors, tell
 
-__all__ = ["shuffler"]
-
 
 def shuffler(
     folder: FolderArgument,

@@ -11,8 +11,6 @@ import shuffledp as sdp
 from shuffledp.cli._options import TASK_NAMES, ForceOption, whole_number
 from shuffledp.cli._terminal import explain_errors, say, say_lines, tell
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Write a survey file by answering a few questions, or check one; `shuffledp run survey.toml` asks it.",
     no_args_is_help=True,

@@ -9,8 +9,6 @@ import shuffledp as sdp
 from shuffledp.cli._options import ForceOption
 from shuffledp.cli._terminal import explain_errors, stage_outputs, tell
 
-__all__ = ["tally"]
-
 
 def tally(
     files: Annotated[list[str], typer.Argument(help="Messages that `randomize` wrote.")],

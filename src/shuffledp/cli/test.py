@@ -19,8 +19,6 @@ from shuffledp.cli._people import People, open_ledger, read_people, show_answer
 from shuffledp.cli._progress import pulse
 from shuffledp.cli._terminal import charge, explain_errors
 
-__all__ = ["test"]
-
 
 class _Coin(StrEnum):
     PRIVATE = "private"

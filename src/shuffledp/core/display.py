@@ -166,7 +166,7 @@ class Picture:
     """All of them, if the rows have shares."""
 
     def list_rows(self) -> list[dict[str, str | float | None]]:
-        """The rows for JSON, with their shares of all people where they have some.
+        """Return the rows for JSON, with their shares of all people where they have some.
 
         >>> Picture(rows=(Number("car", 3.0, 1.0, 1.0, 5.0),), level=0.95, people=4.0).list_rows()[0]["share"]
         0.75
@@ -354,7 +354,7 @@ def name_columns(level: float) -> list[str]:
 
 
 def format_share(value: float, people: float) -> str:
-    """Which share of all people this many are.
+    """Return which share of all people this many are.
 
     >>> format_share(3.0, 4.0)
     '75.0%'

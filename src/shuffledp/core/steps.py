@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from shuffledp.core.display import Picture
 
-__all__ = ["QUARTILES", "Steps", "draw_distribution", "draw_steps", "find_steps"]
-
 QUARTILES = (0.25, 0.5, 0.75)
 """The shares that are marked."""
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 460, 190, 36, 22

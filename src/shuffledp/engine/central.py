@@ -89,7 +89,7 @@ def _report(estimate: Estimate, seen: Pass[Any] | CodeCounts) -> Released:
 def _release_words(
     mechanism: Mechanism, domain: Texts | Keys, job: Job, rng: WordSource
 ) -> Released:
-    """The words that a curator who counts them all may publish, the most frequent first."""
+    """Return the words that a curator who counts them all may publish, the most frequent first."""
     total: Counter[int] = Counter()
     with work_on_chunks(lambda _, some: group_codes(some.codes[some.valid]), job, None) as parts:
         for codes, times in parts:
@@ -109,7 +109,7 @@ def _release_words(
 
 
 def release_counts(mechanism: Mechanism, task: Task, counts: Counts, rng: WordSource) -> Estimate:
-    """The answer about counts[x] people of each code x, with noise.
+    """Return the answer about counts[x] people of each code x, with noise.
 
     >>> from shuffledp import Integers, SeededWords, mechanisms, tasks
     >>> ages = tasks.Sum(domain=Integers(lower=10, upper=12))
@@ -126,7 +126,7 @@ def release_counts(mechanism: Mechanism, task: Task, counts: Counts, rng: WordSo
 
 
 def _add_values(domain: Domain, counts: Counts) -> Fraction:
-    """The exact sum of everybody's values."""
+    """Return the exact sum of everybody's values."""
     if not isinstance(domain, Bits | Integers):
         raise UnsupportedError(f"{domain} cannot be added up")
     lower = domain.lower if isinstance(domain, Integers) else 0
@@ -136,7 +136,7 @@ def _add_values(domain: Domain, counts: Counts) -> Fraction:
 
 
 def _add_places(job: Job, domain: Reals) -> tuple[Fraction, Pass[int]]:
-    """The exact sum of everybody's places as values, and what was read."""
+    """Return the exact sum of everybody's places as values, and what was read."""
 
     def add(_: int, some: Coded) -> int:
         kept = some.codes if some.kept is None else some.codes[some.kept]
@@ -165,7 +165,7 @@ def _release(
 
 
 def _name_bins(estimate: Estimate, domain: Domain, n: int) -> Estimate:
-    """The estimate with the names of its bins: all of them, or those that were published."""
+    """Return the estimate with the names of its bins: all of them, or those that were published."""
     names = domain.labels
     if estimate.labels is not None:
         names = tuple(names[int(place)] for place in estimate.labels)

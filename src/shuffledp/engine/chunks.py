@@ -85,7 +85,7 @@ class Job:
         self.report(Progress(rows=rows, total_rows=total, total_bytes=size))
 
     def nobody(self) -> DataError:
-        """The error if no value is valid."""
+        """Return the error if no value is valid."""
         hint = "; without on_invalid, the first one is named" if self.coder.on_invalid.drops else ""
         where = self.column.where
         whose = "" if where is None else f" where {where}"
@@ -106,11 +106,11 @@ class Headcount:
     """How many people have each code, if the column was grouped. Secret."""
 
     def codes_of(self, column: Column, coder: Coder) -> tuple[Coded, ...] | None:
-        """The codes of all chunks, if they were kept and are what this coder makes of this column."""
+        """Return the codes of all chunks, if they were kept and are what this coder makes of this column."""
         return self.job.read if self.job is not None and self._is_of(column, coder) else None
 
     def groups_of(self, column: Column, coder: Coder) -> "CodeCounts | None":
-        """The groups, if they were kept and are those of this coder and column."""
+        """Return the groups, if they were kept and are those of this coder and column."""
         return self.groups if self._is_of(column, coder) else None
 
     def _is_of(self, column: Column, coder: Coder) -> bool:
@@ -195,7 +195,7 @@ def add_invalid(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def code_chunk(coder: Coder, chunk: Chunk) -> Coded:
-    """The codes of a chunk; errors name the file and the row (counted from 1, without a header)."""
+    """Return the codes of a chunk; errors name the file and the row (counted from 1, without a header)."""
     try:
         return coder.codes(chunk.array)
     except PositionError as error:
@@ -215,7 +215,7 @@ class _Part(NamedTuple):
 
 
 def _list_parts(job: Job, threads: int | None) -> Generator[_Part]:
-    """The chunks of a job, still to be coded unless they were kept; reports progress."""
+    """Yield the chunks of a job, still to be coded unless they were kept; reports progress."""
     if job.read is None:
         for chunk in read_chunks(job.column, threads):
             yield _Part(chunk.row, partial(code_chunk, job.coder, chunk))
@@ -285,7 +285,7 @@ def _order_results(
 
 
 def count_users(job: Job, threads: int | None) -> Headcount:
-    """How many users and rows a job's column has, and which values of it are invalid."""
+    """Return how many users and rows a job's column has, and which values of it are invalid."""
     kept: list[Coded] | None = []
     size = 0
     narrow = np.min_scalar_type(job.coder.largest)
@@ -336,7 +336,7 @@ def tally_codes(
 def encode_codes(
     randomizer: Randomizer, codes: Codes, rng: WordSource, kept: Bools | None = None
 ) -> Messages | None:
-    """What the kept people (None: all) with these codes send; None if there are none.
+    """Return what the kept people (None: all) with these codes send; None if there are none.
 
     Real values are given by their places, and rounded here.
 
@@ -353,7 +353,7 @@ def encode_codes(
 
 
 def users_per_chunk(randomizer: Randomizer) -> int:
-    """How many users' words are drawn at once.
+    """Return how many users' words are drawn at once.
 
     >>> from shuffledp import protocols
     >>> users_per_chunk(protocols.krr.KRR(k=4, epsilon0=3.0))
@@ -389,11 +389,11 @@ class Tapes:
 
     @classmethod
     def of(cls, randomizer: Randomizer, rng: WordSource | None) -> "Tapes":
-        """The words of people with that randomizer."""
+        """Return the words of people with that randomizer."""
         return cls(rng, width=tape_width(randomizer), bits=randomizer.word_bits)
 
     def at(self, row: int) -> WordSource:
-        """The words of the user in that row (counted from 0)."""
+        """Return the words of the user in that row (counted from 0)."""
         if isinstance(self._rng, SeededWords):
             return self._rng.ahead(row * self._width, self.bits)
         if "source" not in self._local.__dict__:

@@ -31,7 +31,7 @@ _ADDED = (Reduce.SUM, Reduce.MEAN, Reduce.MIN, Reduce.MAX, Reduce.ROWS)
 
 
 def write_direct(reduction: "Reduction", whole: tuple[bool, ...]) -> str | None:
-    """The query that makes people of the rows of Parquet files; None if they must be read.
+    """Return the query that makes people of the rows of Parquet files; None if they must be read.
 
     `whole` says which of the columns that name a person hold integers by their type.
     """
@@ -76,13 +76,13 @@ def write_direct(reduction: "Reduction", whole: tuple[bool, ...]) -> str | None:
 
 
 def count_rows(connection: Any, reduction: "Reduction") -> int:
-    """How many rows the files have: they say so themselves."""
+    """Return how many rows the files have: they say so themselves."""
     tables = map(read_table, reduction.column.files)
     return sum(connection.sql(f"select count(*) from {each}").fetchone()[0] for each in tables)
 
 
 def _is_plain(reduction: "Reduction", whole: tuple[bool, ...]) -> bool:
-    """Whether nothing but the columns of Parquet files, and a group-by, decides about the values."""
+    """Return whether nothing but the columns of Parquet files, and a group-by, decides about the values."""
     column = reduction.column
     if reduction.people is None or not column.files or not all(whole):
         return False
@@ -104,7 +104,7 @@ def _is_plain(reduction: "Reduction", whole: tuple[bool, ...]) -> bool:
 def _select_file(
     reduction: "Reduction", person: tuple[str, ...], file: DataFile, *, late: bool
 ) -> str:
-    """The people and the values of a file, as SQL; what is missing is null."""
+    """Return the people and the values of a file, as SQL; what is missing is null."""
     value = name_column(reduction.column.name)
     kind = file.type_of(reduction.column.name)
     most = math.ldexp(reduction.unit, POINT_BITS) if reduction.kind == "point" else 0.0
@@ -140,7 +140,7 @@ def _is_number(text: str) -> bool:
 
 
 def is_clean(reduction: "Reduction", found: Any, rows: int) -> bool:
-    """Whether nothing was found that must be refused, with its row: a missing value, or a row of nobody."""
+    """Return whether nothing was found that must be refused, with its row: a missing value, or a row of nobody."""
     if rows == 0 or as_numpy(found.column("nobody").combine_chunks()).any():
         return False
     policy = reduction.policy

@@ -67,7 +67,7 @@ ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
 
 
 def find_engine(engine: Engine | str, **options: Any) -> Engine:
-    """The engine of that name with these options; None stands for an option that is not given.
+    """Return the engine of that name with these options; None stands for an option that is not given.
 
     >>> find_engine("duckdb", threads=2, master=None)
     DuckDB(threads=2)
@@ -114,7 +114,7 @@ def headcount(
     engine: Engine | str = "duckdb",
     report: Report | None = None,
 ) -> Headcount:
-    """How many users the column has under a policy, and how many values are invalid.
+    """Return how many users the column has under a policy, and how many values are invalid.
 
     Protocols are calibrated for n, so n must be known first. If every value must be valid and the
     files say how many rows they have, nothing is read here: the run itself will check.
@@ -208,7 +208,7 @@ def _make_coder(
 
 
 def _is_groupable(domain: Domain) -> bool:
-    """Whether a column of it can be grouped before its protocol is known: reals have no grid yet."""
+    """Return whether a column of it can be grouped before its protocol is known: reals have no grid yet."""
     return is_listable(domain) and not rounding_words(domain)
 
 
@@ -232,7 +232,7 @@ def run_file(
     report: Report | None = None,
     found: Headcount | None = None,
 ) -> FileRun:
-    """The tally and the estimate that a protocol makes of a column; secure words unless a seed is given.
+    """Return the tally and the estimate that a protocol makes of a column; secure words unless a seed is given.
 
     The column is grouped by code, and the tally dealt: drawn with exactly the law that everybody's messages
     would have. So the guarantee is that of the protocol. A protocol that cannot deal has everybody's device
@@ -285,7 +285,7 @@ def run_file(
 
 
 def _estimate(protocol: ShuffleProtocol, tally: Tally, report: Report | None) -> Estimate:
-    """The estimate, with progress where it takes long and somebody wants to know."""
+    """Return the estimate, with progress where it takes long and somebody wants to know."""
     stepwise = protocol.offers.estimate_stepwise
     if report is None or stepwise is None:
         return protocol.analyzer.estimate(tally)
@@ -334,7 +334,7 @@ def _stream_groups(device: Stream, engine: Engine, job: Job, source: WordSource)
 
 
 def _is_streamed(protocol: ShuffleProtocol, engine: Engine, column: Column) -> bool:
-    """Whether the tally is dealt from texts: an engine that reads elsewhere does not group filtered ones."""
+    """Return whether the tally is dealt from texts: an engine that reads elsewhere does not group filtered ones."""
     here = engine.local or column.reduced
     return protocol.offers.stream is not None and (here or column.where is None)
 

@@ -229,7 +229,7 @@ def _some(parts: tuple[_Part, ...]) -> _Part:
 
 
 def _read_operands(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[Any, Bools]:
-    """The values as what they are compared with, and which of them are known."""
+    """Return the values as what they are compared with, and which of them are known."""
     array = flatten(array)
     if isinstance(asked.value, bool):
         found = read_bits(array, missing)
@@ -242,7 +242,7 @@ def _read_operands(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tup
 
 
 def _as_number(asked: _Compare) -> float | None:
-    """The number in quotes that values are above or below: in a text, too, 1000 is above '100'."""
+    """Return the number in quotes that values are above or below: in a text, too, 1000 is above '100'."""
     if not isinstance(asked.value, str) or asked.mark in _EQUALITIES:
         return None
     try:
@@ -304,7 +304,7 @@ def _order(array: Any, wanted: Any) -> Any:
 
 
 def _find_right(asked: _Compare, values: Any) -> Any:
-    """What the values are compared with: texts have become places or truths on the way."""
+    """Return what the values are compared with: texts have become places or truths on the way."""
     if not isinstance(asked.value, str):
         return asked.value
     if (number := _as_number(asked)) is not None:
@@ -366,7 +366,7 @@ class Filter:
         return tuple(dict.fromkeys(self.part.columns()))
 
     def expose(self) -> str | None:
-        """What the number of people that it takes reveals; None if that is public knowledge.
+        """Return what the number of people that it takes reveals; None if that is public knowledge.
 
         >>> Filter.read("vote = 'Y'").expose()
         "n is the exact number of people with vote = 'Y': no noise protects who they are"
@@ -376,7 +376,7 @@ class Filter:
         return f"n is the exact number of people with {self.text}: no noise protects who they are"
 
     def choose(self, read: _Read) -> Bools:
-        """Which rows it takes; `read` gives the Arrow array of a column by its name."""
+        """Return which rows it takes; `read` gives the Arrow array of a column by its name."""
         answer: _Answer = self.part.ask(read, self.missing)
         return answer.yes
 
@@ -430,7 +430,7 @@ class _Parser:
         return found
 
     def _take(self, *wanted: str) -> str | None:
-        """The next mark or keyword, if it is one of these."""
+        """Return the next mark or keyword, if it is one of these."""
         if self._next == len(self._tokens):
             return None
         token = self._tokens[self._next]
@@ -490,7 +490,7 @@ class _Parser:
         return _Not(found) if negated else found
 
     def _read_choice(self, name: str) -> _Part | None:
-        """What comes after `not`, too: in, between, like."""
+        """Return what comes after `not`, too: in, between, like."""
         if self._take("in"):
             return _some(tuple(_Compare(name, "=", value) for value in self._read_list()))
         if self._take("between"):

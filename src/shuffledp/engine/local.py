@@ -52,7 +52,7 @@ def run(
     *,
     domain: Domain | None = None,
 ) -> Estimate:
-    """The estimate that a protocol makes of a column; secure words unless a source is given.
+    """Return the estimate that a protocol makes of a column; secure words unless a source is given.
 
     The people with each code are counted, and the tally of their messages is dealt: drawn with exactly the
     law that it would have if everybody's device sent its messages. `sdp.randomize` makes the messages.
@@ -86,7 +86,7 @@ def run(
 def run_counts(
     protocol: ShuffleProtocol, counts: ArrayLike, rng: WordSource | None = None
 ) -> Estimate:
-    """The estimate for counts[x] people of code x: what `run` makes of their column, without the column.
+    """Return the estimate for counts[x] people of code x: what `run` makes of their column, without the column.
 
     The tally is dealt, exactly with the law of everybody's messages, so a billion people take
     milliseconds. The result has the guarantee of the protocol; `counts` itself is as secret as the data.

@@ -124,7 +124,7 @@ def randomize_bundle(
     rng: WordSource | None = None,
     threads: int | None = None,
 ) -> Randomized:
-    """The same for a bundle: the messages of all parts, each with the number of its part, in one order.
+    """Return the same for a bundle: the messages of all parts, each with the number of its part, in one order.
 
     A job for each part says what its column means. Parts take their words one after the other: they are independent.
     """
@@ -224,7 +224,7 @@ def _spool(
 
 
 def _encode(part: _Part, tapes: Tapes, row: int, some: Coded) -> list[NDArray[Any]]:
-    """The messages of a chunk of one part."""
+    """Return the messages of a chunk of one part."""
     return [
         part.tag(each) for each in _encode_pieces(part.protocol.randomizer, some, tapes.at(row))
     ]
@@ -237,7 +237,7 @@ def _count_buckets(column: Column, protocol: ShuffleProtocol, payload: NDArray[A
 
 
 def _encode_pieces(randomizer: Randomizer, some: Coded, rng: WordSource) -> list[NDArray[Any]]:
-    """The messages of a piece, a chunk of tape at a time."""
+    """Return the messages of a piece, a chunk of tape at a time."""
     bytes_each = -(-randomizer.word_bits // 8) * tape_width(randomizer)
     step = max(1, _PIECE_BYTES // bytes_each)
     payloads = []
@@ -291,7 +291,7 @@ def _as_numpy(array: Any) -> NDArray[Any]:
 
 
 def tally_file(paths: Paths) -> Collected:
-    """The tally of files of messages, which must belong to the same protocol; see `randomize_file`."""
+    """Return the tally of files of messages, which must belong to the same protocol; see `randomize_file`."""
     column = open_column(paths, _COLUMN)
     first, *others = map(_tally, column.files)
     return reduce(add, others, first)
@@ -316,7 +316,7 @@ def _tally(file: DataFile) -> Collected:
 def _tally_pieces(
     protocol: ShuffleProtocol, pieces: Iterator[NDArray[Any]], users: int
 ) -> tuple[Tally, int]:
-    """The tally of all pieces, the first of them empty, and the number of their messages."""
+    """Return the tally of all pieces, the first of them empty, and the number of their messages."""
     analyzer = protocol.analyzer
     several = analyzer if isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer) else None
     # Of one random question, the messages say how many people have answered it.
@@ -366,7 +366,7 @@ class _Tallying:
         self._seen += len(payload)
 
     def finish(self) -> Tally:
-        """The tally of all of them; refuses a number of messages that these users cannot have sent."""
+        """Return the tally of all of them; refuses a number of messages that these users cannot have sent."""
         assert self._total is not None
         seen = self._seen + (0 if self._rest is None else len(self._rest))
         wanted = seen if self._users is None else self._users * self._each
@@ -403,7 +403,7 @@ def _open(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 def _list_columns(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
-    """The messages of each batch, after an empty array that shows their type."""
+    """Yield the messages of each batch, after an empty array that shows their type."""
     import pyarrow as pa
 
     yield pa.array([], type=schema.field(_COLUMN).type)
@@ -420,7 +420,7 @@ def _count_rows(schema: Any) -> int:
 
 
 def bucket_bits(messages: float, message_bytes: int) -> int:
-    """The number of files for about this many messages, as the exponent of a power of two.
+    """Return the number of files for about this many messages, as the exponent of a power of two.
 
     >>> bucket_bits(1e6, 8), bucket_bits(1e9, 8)
     (0, 8)

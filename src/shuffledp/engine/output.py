@@ -66,7 +66,7 @@ class Staged:
 
 
 def _name_backup(place: Path) -> Path:
-    """Where the file that an output replaces waits until all outputs are in their places."""
+    """Return where the file that an output replaces waits until all outputs are in their places."""
     return place.with_name(place.name + ".before")
 
 
@@ -199,7 +199,7 @@ def write_result(record: Mapping[str, Any], path: Path) -> Path:
 
 
 def check_result(path: Path) -> str:
-    """The suffix of a file for a result; refuses one that no result is written to.
+    """Return the suffix of a file for a result; refuses one that no result is written to.
 
     >>> check_result(Path("r.parquet"))
     '.parquet'

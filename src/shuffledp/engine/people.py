@@ -17,8 +17,6 @@ from shuffledp.core.task import Task, say_of
 from shuffledp.core.validate import whole
 from shuffledp.engine.values import is_text
 
-__all__ = ["MissingPerson", "Of", "People", "Reduce", "looks_like_person", "spell_names"]
-
 
 class Reduce(Enum):
     """What becomes of the values in one person's rows."""
@@ -74,7 +72,7 @@ _LOOKS = re.compile(
 
 
 def looks_like_person(names: Sequence[str]) -> list[str]:
-    """The columns whose names look as if they said who somebody is; values are not looked at.
+    """Return the columns whose names look as if they said who somebody is; values are not looked at.
 
     >>> looks_like_person(["user_id", "distance", "customerId", "width", "E-Mail"])
     ['user_id', 'customerId', 'E-Mail']
@@ -83,7 +81,7 @@ def looks_like_person(names: Sequence[str]) -> list[str]:
 
 
 def spell_names(array: Any) -> Any:
-    """How people are named, as texts: 17 is 17.0, whichever tool wrote it and whatever the type.
+    """Return how people are named, as texts: 17 is 17.0, whichever tool wrote it and whatever the type.
 
     Otherwise somebody whose rows lie in two files would be two people, and protected only half as well.
 
@@ -220,7 +218,7 @@ class People:
         return (*self.person, *(() if self.order is None else (self.order,)))
 
     def choose(self, task: Task) -> Reduce:
-        """What the rows become for a question.
+        """Return what the rows become for a question.
 
         >>> from shuffledp.tasks import Count, Mean
         >>> People.read("visitor").choose(Mean.declare({"lower": 0, "upper": 9}).task)
@@ -240,7 +238,7 @@ class People:
         return self.reduce
 
     def tell(self, how: Reduce) -> str:
-        """What became of the rows, for readers of the answer.
+        """Return what became of the rows, for readers of the answer.
 
         >>> print(People.read("visitor").tell(Reduce.SUM))
         A person is a value of visitor, and counts once, with the sum of their rows.
@@ -279,7 +277,7 @@ _WORDS = {
 
 
 def _list_reductions(task: Task) -> tuple[Reduce, ...]:
-    """What a person's rows may become for this question, by what its values are."""
+    """Return what a person's rows may become for this question, by what its values are."""
     if isinstance(task.domain, Bits) and task.yes_or_no:
         return _OF_BITS
     if not isinstance(task.domain, Bits | Integers | Reals | Cells | Bins):

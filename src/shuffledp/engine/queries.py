@@ -47,13 +47,13 @@ def select(
 
 
 def _tell(file: DataFile, name: str) -> str:
-    """The value of a column that a file's folders give, as SQL."""
+    """Return the value of a column that a file's folders give, as SQL."""
     told = dict(file.partition)[name]
     return "null::varchar" if told is None else _quote(told)
 
 
 def name_column(name: str) -> str:
-    """The name of a column, as SQL.
+    """Return the name of a column, as SQL.
 
     >>> name_column('the "air" time')
     '"the ""air"" time"'
@@ -62,7 +62,7 @@ def name_column(name: str) -> str:
 
 
 def read_table(file: DataFile) -> str:
-    """How DuckDB reads a file of text or Parquet, as SQL."""
+    """Return how DuckDB reads a file of text or Parquet, as SQL."""
     if file.format in (Format.CSV, Format.LINES):
         return _read_csv(file)
     # The folders are ours to read: DuckDB would make columns of them, and guess types.
@@ -95,7 +95,7 @@ def _quote(text: str) -> str:
 
 
 def _stream_arrow(file: DataFile, names: list[str]) -> Any:
-    """The columns of an Arrow file as a stream that DuckDB reads."""
+    """Return the columns of an Arrow file as a stream that DuckDB reads."""
     import pyarrow as pa
 
     rows = map_arrow(file, names)
@@ -138,7 +138,7 @@ def connect(threads: int | None = None) -> "Iterator[duckdb.DuckDBPyConnection]"
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads: all of the machine's for None.
+    """Return the number of threads: all of the machine's for None.
 
     >>> thread_count(3)
     3
@@ -149,7 +149,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def list_own(file: DataFile, names: Sequence[str]) -> list[str]:
-    """The columns in the file itself; the others are in the names of its folders."""
+    """Return the columns in the file itself; the others are in the names of its folders."""
     return [name for name in names if name in file.columns]
 
 
@@ -192,7 +192,7 @@ def split_sets(batch: Any, places: Sequence[tuple[int, ...]]) -> Iterator[tuple[
 
 
 def stream_batches(relation: "duckdb.DuckDBPyRelation", rows: int = ROWS) -> Any:
-    """The rows of a relation as a reader of Arrow batches.
+    """Return the rows of a relation as a reader of Arrow batches.
 
     >>> with connect() as connection, stream_batches(connection.sql("select 7")) as batches:
     ...     [batch.num_rows for batch in batches]

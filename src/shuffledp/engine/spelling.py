@@ -110,7 +110,7 @@ def _respell_dates(texts: Any, pattern: str, order: str) -> Any:
 
 
 def name_marks(text: str) -> str:
-    """The characters beside a number that `strip` would leave out.
+    """Return the characters beside a number that `strip` would leave out.
 
     >>> name_marks("$1,234.50"), name_marks("12 %"), name_marks("1 234"), name_marks("4,78 €")
     ('$,', '%', ' ', '€')

@@ -83,7 +83,7 @@ class Reading:
         by: str | None = None,
         hidden: int = 0,
     ) -> "Reading":
-        """How the answer of a protocol for this task is read."""
+        """Return how the answer of a protocol for this task is read."""
         bins: Domain | None = None
         groups, at = None, tuple[float, ...]()
         if isinstance(task, Grouped):
@@ -101,7 +101,7 @@ class Reading:
         return Grouped(domain=Answers(parts=(self.bins, self.groups)), inner=self.task, at=self.at)
 
     def read(self, estimate: Estimate) -> Estimate:
-        """The answer to the question."""
+        """Return the answer to the question."""
         found, parts = estimate, self.groups or self.bins
         if self._grouped is not None:
             found = self._grouped.convert(estimate)
@@ -134,7 +134,7 @@ class Reading:
 
     @classmethod
     def read_dict(cls, content: Mapping[str, Any]) -> "Reading":
-        """What `to_dict` wrote.
+        """Return what `to_dict` wrote.
 
         >>> Reading.read_dict(Reading(name="pet", task="count").to_dict()).task
         'count'
@@ -232,7 +232,7 @@ class Form:
 
     @classmethod
     def read_dict(cls, content: Any) -> "Form":
-        """What `to_dict` wrote.
+        """Return what `to_dict` wrote.
 
         >>> Form.read_dict({})
         Traceback (most recent call last):
@@ -378,7 +378,7 @@ def read_tally(path: str | Path) -> Collected:
 
 
 def _read_numbers(content: Mapping[str, Any], path: str | Path) -> tuple[list[int], int, list[int]]:
-    """The counts, the people, and the people of each shuffle."""
+    """Return the counts, the people, and the people of each shuffle."""
     if "shuffles" not in content:
         raise DataError(
             f"{path} does not say how many people each shuffle had, so nobody knows its guarantee: "
@@ -403,7 +403,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _measure_shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
-    """The shape of a protocol's tallies, as a first user shows it."""
+    """Return the shape of a protocol's tallies, as a first user shows it."""
     if isinstance(protocol.analyzer, BundleAnalyzer | OneQuestionAnalyzer):
         return (protocol.analyzer.size,)
     randomizer = protocol.randomizer
@@ -415,7 +415,7 @@ def _measure_shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
 def describe(
     protocol: ShuffleProtocol, labels: tuple[str, ...] | None, form: Form | None = None
 ) -> dict[str, Any]:
-    """What a file says about its protocol, as JSON has it.
+    """Return what a file says about its protocol, as JSON has it.
 
     >>> from shuffledp import protocols
     >>> describe(protocols.krr.make_local(k=2, epsilon=1.0), None)["protocol"]
@@ -439,7 +439,7 @@ def _hash_law(protocol: ShuffleProtocol) -> str:
 def restore(
     content: Mapping[str, Any], path: str
 ) -> tuple[ShuffleProtocol, tuple[str, ...] | None, Form | None]:
-    """The protocol, the labels and the form that `describe` wrote down."""
+    """Return the protocol, the labels and the form that `describe` wrote down."""
     name, parameters, labels = (content.get(key) for key in ("protocol", "parameters", "labels"))
     if not isinstance(name, str) or not isinstance(parameters, dict):
         raise DataError(f"{path} does not say which protocol it belongs to")

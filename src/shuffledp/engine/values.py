@@ -96,7 +96,7 @@ def read_bits(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
 
 
 def read_names(array: Any, names: tuple[str, ...], missing: tuple[str, ...] = MISSING) -> Numbers:
-    """The place of each value's text among the names.
+    """Return the place of each value's text among the names.
 
     >>> import pyarrow as pa
     >>> read_names(pa.array([" dog", "cow"]), ("cat", "dog")).faults
@@ -118,7 +118,7 @@ def read_names(array: Any, names: tuple[str, ...], missing: tuple[str, ...] = MI
 
 
 def list_distinct(array: Any, wanted: str) -> Any:
-    """The distinct values and their places, as an Arrow dictionary; nested values have none.
+    """Return the distinct values and their places, as an Arrow dictionary; nested values have none.
 
     >>> import pyarrow as pa
     >>> list_distinct(pa.array([5, 7, 5]), "categories").indices.to_pylist()
@@ -133,7 +133,7 @@ def list_distinct(array: Any, wanted: str) -> Any:
 
 
 def spread(indices: Any, codes: Codes, faults: Faults) -> Numbers:
-    """What was found for distinct values, for each value; `indices` has a null for a null.
+    """Return what was found for distinct values, for each value; `indices` has a null for a null.
 
     >>> import pyarrow as pa
     >>> spread(pa.array([1, 1, 0]), np.array([7, 8]), np.zeros(2, dtype=np.uint8)).values
@@ -149,7 +149,7 @@ def spread(indices: Any, codes: Codes, faults: Faults) -> Numbers:
 
 
 def _spell(values: Any) -> list[Any]:
-    """How the names of categories may spell values that are not text, likely ones first."""
+    """Return how the names of categories may spell values that are not text, likely ones first."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -204,7 +204,7 @@ def _shorten(texts: Any) -> Any:
 
 
 def _find_truths(texts: Any, names: tuple[str, ...]) -> "_Found":
-    """The place of true and false, which tools write in several ways, among the names."""
+    """Return the place of true and false, which tools write in several ways, among the names."""
     import pyarrow.compute as pc
 
     found = _find(pc.utf8_lower(texts), _make_texts(tuple(_TRUTHS)).cast(texts.type))
@@ -231,7 +231,7 @@ def read_missing(given: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def find_missing(array: Any, missing: tuple[str, ...] = MISSING) -> Bools:
-    """Which values are missing: nulls, floats that are not numbers, empty texts, and what is spelt as missing.
+    """Return which values are missing: nulls, floats that are not numbers, empty texts, and what is spelt as missing.
 
     >>> import pyarrow as pa
     >>> find_missing(pa.array(["65", "NA", " ", None])), find_missing(pa.array([-9, 65]), ("-9",))
@@ -415,7 +415,7 @@ def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
 
 
 def _take_few(texts: Any) -> list[str] | None:
-    """The texts as Python's, if they are few: to load PyArrow's functions takes longer than to read these."""
+    """Return the texts as Python's, if they are few: to load PyArrow's functions takes longer than to read these."""
     if len(texts) > _FEW or texts.null_count or not is_text(texts.type):
         return None
     kind = np.dtype(np.int32 if str(texts.type) == "string" else np.int64)
@@ -430,7 +430,7 @@ def _take_few(texts: Any) -> list[str] | None:
 
 
 def _find_names(texts: Any, names: tuple[str, ...]) -> _Found:
-    """The place of each text among the names."""
+    """Return the place of each text among the names."""
     few = _take_few(texts)
     if few is None or len(names) > _FEW:
         return _find(texts, _make_texts(names).cast(texts.type))
@@ -440,7 +440,7 @@ def _find_names(texts: Any, names: tuple[str, ...]) -> _Found:
 
 
 def _find(texts: Any, known: Any) -> _Found:
-    """The place of each text among the known ones."""
+    """Return the place of each text among the known ones."""
     import pyarrow.compute as pc
 
     places = pc.index_in(texts, value_set=known)
@@ -631,7 +631,7 @@ _WRITERS: Mapping[Any, Callable[[Any], str | None]] = {
 
 
 def as_numpy(array: Any) -> NDArray[Any]:
-    """The values of an Arrow array of numbers or booleans, whatever stands where there is a null.
+    """Return the values of an Arrow array of numbers or booleans, whatever stands where there is a null.
 
     From the buffer: Arrow's own conversions (also of scalars) import pandas, which takes longer than
     a small file. Numbers are not copied.
@@ -672,7 +672,7 @@ _FLOATS = {"halffloat": "float16", "float": "float32"}  # Arrow's names, where N
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is that of texts.
+    """Return whether an Arrow type is that of texts.
 
     >>> import pyarrow as pa
     >>> is_text(pa.string()), is_text(pa.int8())

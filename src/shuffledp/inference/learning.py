@@ -216,7 +216,7 @@ class Learned:
         return self.describe()
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         table = make_table(_heads(_LEVEL), self._cells(_LEVEL))
         title = f"distribution over {len(self.distribution):,} categories, {self.n:,} people"
         return stack(say(title, bold=True), table, *map(say, self._remarks(_LEVEL)))
@@ -239,7 +239,7 @@ def learn(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> Learned:
-    """The distribution over k categories that `values` (codes 0 .. k-1, one per person) come from.
+    """Return the distribution over k categories that `values` (codes 0 .. k-1, one per person) come from.
 
     `protocol` names one; without it the one with the smallest error is taken, of those whose users send at
     most `max_messages` messages on average. `epsilon` is needed in all models but "none", `delta` in the

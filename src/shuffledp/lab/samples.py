@@ -72,7 +72,7 @@ class Sample:
 
 
 def commuters(n: int = 100_000) -> Sample:
-    """How n people get to work: ten ways, from the car (38 percent) to the ferry (0.3 percent).
+    """Return how n people get to work: ten ways, from the car (38 percent) to the ferry (0.3 percent).
 
     The first people of a larger sample are the people of a smaller one.
 
@@ -127,7 +127,7 @@ class SurveySample:
 
 
 def survey(n: int = 1_000_000) -> SurveySample:
-    """What n people say about their way to work: `commuters`, how long it takes, and a wish.
+    """Return what n people say about their way to work: `commuters`, how long it takes, and a wish.
 
     The minutes depend on the way (trains take longest), and the wish to work at home on the minutes:
     10 percent of those with no way, 55 percent of those with two hours. The first people of a larger

@@ -32,8 +32,6 @@ from shuffledp.ledger.budget import (
 )
 from shuffledp.ledger.stores import Store, check_writable, open_store
 
-__all__ = ["Ledger", "Spending", "Verified"]
-
 _LONGEST_NAME = 1000
 
 

@@ -85,7 +85,7 @@ class CountedRecords:
 
 
 def count_messages(collection: Collection, plains: Octets) -> CountedRecords:
-    """The tallies of plaintexts; a message that no honest device sends is dropped, and spoils nothing else."""
+    """Return the tallies of plaintexts; a message that no honest device sends is dropped, and spoils nothing else."""
     dropped: Counter[str] = Counter()
     tallies = []
     strange = int((plains[:, 0] >= len(collection.questions)).sum())
@@ -146,14 +146,14 @@ class Analyzer:
         return Ledger(self._folder / "ledger.sqlite")
 
     def result_path(self, window: int) -> Path:
-        """Where the result of a window is published."""
+        """Return where the result of a window is published."""
         return self._folder / f"result-{window}.json"
 
     def _batch_path(self, window: int) -> Path:
         return self._folder / f"batch-{window}.bin"
 
     def states(self) -> dict[int, str]:
-        """The windows that were taken, and how far they are."""
+        """Return the windows that were taken, and how far they are."""
         return dict(self._db.execute("SELECT window, state FROM batches ORDER BY window"))
 
     def delete_batches(self, before: float) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ class Analyzer:
         return self._secrets.sign
 
     def results(self) -> list[dict[str, Any]]:
-        """What was published, window after window."""
+        """Return what was published, window after window."""
         windows = [window for window, state in self.states().items() if state == "published"]
         return [self._read_result(window) for window in windows]
 
@@ -195,7 +195,7 @@ class Analyzer:
         return found
 
     def _consult(self) -> SealLog | None:
-        """The seal log, if there is to be one, and it is the one that this folder belongs to."""
+        """Return the seal log, if there is to be one, and it is the one that this folder belongs to."""
         if self._seals is None or self._consulted:
             return self._seals
         known = self._db.execute("SELECT identity FROM log").fetchone()
@@ -257,7 +257,7 @@ class Analyzer:
         return state
 
     def _publish_once(self, window: int, state: str, log: SealLog) -> str:
-        """The way of a batch whose result has noise that is drawn here: at most one result ever leaves."""
+        """Return the way of a batch whose result has noise that is drawn here: at most one result ever leaves."""
         manifest = self._manifest(window)
         assert manifest is not None
         if state == "stored":
@@ -291,7 +291,7 @@ class Analyzer:
         return self._folder / f"draft-{window}.json"
 
     def _draw_result(self, manifest: Manifest) -> dict[str, Any]:
-        """The result with the analyzer's own noise: another one at every call."""
+        """Return the result with the analyzer's own noise: another one at every call."""
         counted, dropped = self._open_batch(manifest)
         words = SecureWords() if self._rng is None else self._rng
         noised = add_noise(self.collection.questions, counted.tallies, manifest.reports, words)
@@ -316,7 +316,7 @@ class Analyzer:
         return new
 
     def receipt(self, window: int) -> bytes:
-        """What the shuffler gets once the batch is stored safely."""
+        """Return what the shuffler gets once the batch is stored safely."""
         manifest = self._manifest(window)
         if manifest is None:
             raise WireError("not_ready", f"there is no batch of window {window} yet")
@@ -342,7 +342,7 @@ class Analyzer:
         return state
 
     def _open_batch(self, manifest: Manifest) -> tuple[CountedRecords, dict[str, int]]:
-        """The exact tallies, and what was dropped for whichever reason."""
+        """Return the exact tallies, and what was dropped for whichever reason."""
         window = manifest.window
         batch = self._batch_path(window).read_bytes()
         records = check_batch(manifest, batch, self.collection)
@@ -353,7 +353,7 @@ class Analyzer:
         return counted, {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
 
     def _count_valid(self, tallies: Sequence[Tally]) -> int:
-        """How many reports there are at least, of messages that an honest device may have sent."""
+        """Return how many reports there are at least, of messages that an honest device may have sent."""
         users = [tally.users for tally in tallies]
         # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
         return sum(users) if self.collection.pledge.one_question else min(users)
@@ -388,7 +388,7 @@ class Analyzer:
         return dropped
 
     def tallies(self, window: int) -> tuple[Tally, ...]:
-        """The tally of each question."""
+        """Return the tally of each question."""
         query = "SELECT tallies FROM batches WHERE window = ?"
         (stored,) = self._db.execute(query, (window,)).fetchone()
         return tuple(
@@ -448,7 +448,7 @@ class Analyzer:
         dropped: Mapping[str, int],
         if_honest: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """What is published: estimates from these tallies, and what was promised."""
+        """Return what is published: estimates from these tallies, and what was promised."""
         pledge = self.collection.pledge
         sampled = pledge.one_question and not self.collection.by_servers
         return {
@@ -512,7 +512,7 @@ _NETWORK = (
 
 
 def describe_trust(collection: Collection) -> list[tuple[str, str]]:
-    """Who may learn what, with the collection's own numbers: (who is compromised, what people still have)."""
+    """Return who may learn what, with the collection's own numbers: (who is compromised, what people still have)."""
     served = collection.pledge.noise is Noise.SERVERS
     rows = _list_servers(collection) if served else _list_devices(collection)
     rows += [_SERVES, _NETWORK]

@@ -189,7 +189,7 @@ class Device:
         self._db.close()
 
     def check(self, raw: bytes, expected_id: bytes) -> Collection:
-        """The collection of the link, if everything about it is as it must be: hash, law, keys, promise."""
+        """Return the collection of the link, if everything about it is as it must be: hash, law, keys, promise."""
         collection = Collection.read(raw, expected_id)
         query = "SELECT 1 FROM collections WHERE id = ?"
         if self._db.execute(query, (collection.id,)).fetchone() is None:
@@ -211,7 +211,7 @@ class Device:
         )
 
     def _add_up(self, column: str) -> Decimal:
-        """What a column sums up to without rounding, as people read the numbers: three times 0.1 is 0.3."""
+        """Return what a column sums up to without rounding, as people read the numbers: three times 0.1 is 0.3."""
         query = f"SELECT {column} FROM reports WHERE {column} IS NOT NULL"  # noqa: S608
         return sum((_read(row[0]) for row in self._db.execute(query)), Decimal(0))
 
@@ -295,13 +295,13 @@ class Device:
         return price
 
     def recall(self, identity: bytes) -> bytes | None:
-        """The document of a collection that was checked before; None if there is none."""
+        """Return the document of a collection that was checked before; None if there is none."""
         query = "SELECT raw FROM collections WHERE id = ?"
         found = self._db.execute(query, (identity,)).fetchone()
         return None if found is None else bytes(found[0])
 
     def list_unsettled(self, collection: Collection) -> list[int]:
-        """The windows whose report is kept because nobody has acknowledged or refused it yet."""
+        """Return the windows whose report is kept because nobody has acknowledged or refused it yet."""
         query = (
             "SELECT window FROM reports WHERE collection = ? AND state IN (?, ?) ORDER BY window"
         )
@@ -309,7 +309,7 @@ class Device:
         return [row[0] for row in self._db.execute(query, (collection.id, *states))]
 
     def state(self, collection: Collection, window: int) -> Sending:
-        """The state of a window's report."""
+        """Return the state of a window's report."""
         return self._find_kept(collection, window).state
 
     def _find_kept(self, collection: Collection, window: int) -> _Kept:
@@ -329,7 +329,7 @@ class Device:
         )
 
     def upload(self, collection: Collection, window: int) -> bytes | None:
-        """The body to send now: the same messages every time. None if there is nothing to send."""
+        """Return the body to send now: the same messages every time. None if there is nothing to send."""
         with transaction(self._db):
             kept = self._find_kept(collection, window)
             if kept.state not in (Sending.PENDING, Sending.SENT):
@@ -345,7 +345,7 @@ class Device:
         *,
         before: Sending = Sending.PENDING,
     ) -> Sending:
-        """What the reply says: None is success; "too_late" after an unanswered send is `UNKNOWN`.
+        """Return what the reply says: None is success; "too_late" after an unanswered send is `UNKNOWN`.
 
         `before` is the state before this send: `SENT` if an earlier one was never answered.
         """
@@ -366,7 +366,7 @@ class Device:
 
 
 def _read(value: float) -> Decimal:
-    """The number as people read it."""
+    """Return the number as people read it."""
     return Decimal(repr(float(value)))
 
 

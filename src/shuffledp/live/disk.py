@@ -11,20 +11,6 @@ from pathlib import Path
 
 from shuffledp.core.errors import DataError
 
-__all__ = [
-    "check_private",
-    "draft_of",
-    "hold",
-    "make_private",
-    "open_database",
-    "read_pieces",
-    "read_private",
-    "sync_folder",
-    "transaction",
-    "write_private",
-    "write_whole",
-]
-
 
 def sync_folder(folder: Path) -> None:
     """Have the folder itself on the disk: which names it has."""

@@ -29,8 +29,6 @@ from shuffledp.live.wire.question import Question
 from shuffledp.numerics.intervals.binomial import BinMoments, have_both_signs
 from shuffledp.tasks.groups import WITH_MOMENTS, bound_means, bound_sums
 
-__all__ = ["estimate_groups", "foresee_groups"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupsError:
@@ -128,14 +126,14 @@ class GroupsError:
 
 
 def estimate_groups(question: Question, tally: Tally) -> Estimate:
-    """The sum or mean of each group."""
+    """Return the sum or mean of each group."""
     found = question.protocol.analyzer.estimate(tally)
     bins, n = np.asarray(found.value, dtype=np.float64), tally.people()
     return _answer(question, bins, np.asarray(found.stderr, dtype=np.float64), n, found)
 
 
 def foresee_groups(question: Question, counts: Counts) -> Estimate:
-    """The estimate where the noise is at its mean: counts[2 groups] of people at the ends."""
+    """Return the estimate where the noise is at its mean: counts[2 groups] of people at the ends."""
     spread = np.sqrt(np.asarray(question.protocol.analyzer.variance(counts), dtype=np.float64))
     return _answer(question, counts.astype(np.float64), spread, int(counts.sum()))
 

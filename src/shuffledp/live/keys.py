@@ -13,13 +13,11 @@ from shuffledp.live.disk import make_private, read_private, write_whole
 from shuffledp.live.wire.document import Collection, ShufflerKey
 from shuffledp.live.wire.hpke import public_bytes
 
-__all__ = ["AnalyzerSecrets", "ShufflerSecrets", "make_tokens", "signing_public"]
-
 _FILE = "keys.json"
 
 
 def signing_public(secret: bytes) -> bytes:
-    """The public half of an Ed25519 key."""
+    """Return the public half of an Ed25519 key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return Ed25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
@@ -38,7 +36,7 @@ class ShufflerSecrets:
         return cls(outer={i: os.urandom(32) for i in range(count)}, sign=os.urandom(32))
 
     def public_keys(self, windows: int) -> tuple[ShufflerKey, ...]:
-        """The public keys for a document, each for an equal share of the windows."""
+        """Return the public keys for a document, each for an equal share of the windows."""
         count = len(self.outer)
         if count > windows:
             raise DataError(f"{count} keys for {windows} windows: give each window at most one")

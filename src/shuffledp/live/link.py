@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-__all__ = ["LOCK", "Link", "telling"]
-
 OLDEST = 13
 """The major version of the oldest server that is tried in tests or known to have everything that is used here."""
 LOCK = 0x5DD
@@ -79,7 +77,7 @@ class Link:
         return self._times
 
     def origin(self) -> str | None:
-        """What a physical backup or replica of the server has in common with it; None in tests of logic."""
+        """Return what a physical backup or replica of the server has in common with it; None in tests of logic."""
         return self._read_origin() if self._durable else None
 
     @telling
@@ -107,7 +105,7 @@ class Link:
                     _close(self._link)
 
     def _ask(self, query: str, *values: object) -> Any:
-        """The first value of the first row; None if there is none."""
+        """Return the first value of the first row; None if there is none."""
         found = self._db.execute(query, values).fetchone()
         return None if found is None else found[0]
 

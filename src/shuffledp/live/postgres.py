@@ -237,7 +237,7 @@ class PostgresStore(Link):
     def _recall(
         self, group: Sequence[Opened], judged: list[str | None], states: dict[int, State]
     ) -> list[str | None]:
-        """Whether late reports are known: their first copy may have been accepted, and the reply lost."""
+        """Return whether late reports are known: their first copy may have been accepted, and the reply lost."""
         late = [place for place, each in enumerate(judged) if each == "too_late"]
         for window in {group[place].window for place in late}:
             known: set[bytes] = set()

@@ -23,8 +23,6 @@ from typing import Protocol
 from shuffledp.core.errors import DataError
 from shuffledp.live.disk import make_private, sync_folder
 
-__all__ = ["Entry", "FolderLog", "SealError", "SealLog", "TakenError", "find_digest", "recognize"]
-
 _IDENTITY = "identity"
 
 
@@ -58,7 +56,7 @@ class Entry:
 
     @classmethod
     def read(cls, raw: bytes) -> "Entry":
-        """The entry that the bytes say."""
+        """Return the entry that the bytes say."""
         try:
             batch, other = (bytes.fromhex(line) for line in raw.decode().split())
         except ValueError:
@@ -70,16 +68,16 @@ class SealLog(Protocol):
     """One linearizable store for all hosts of a role, outside of every backup and replica of its database."""
 
     def origin(self) -> str | None:
-        """What is copied together with it: the database must not have the same; None if nothing is."""
+        """Return what is copied together with it: the database must not have the same; None if nothing is."""
 
     def identify(self) -> bytes | None:
-        """What tells this log from any other; None if it was never used."""
+        """Return what tells this log from any other; None if it was never used."""
 
     def begin(self) -> bytes:
         """Give a log that was never used its identity, exclusively and durably; returns the one that it has."""
 
     def find(self, window: int) -> Entry | None:
-        """The entry of a window."""
+        """Return the entry of a window."""
 
     def create(self, window: int, entry: Entry) -> None:
         """Make the entry of a window: durable when this returns; `TakenError` if there is one already."""
@@ -89,7 +87,7 @@ class SealLog(Protocol):
 
 
 def recognize(log: SealLog, known: bytes | None) -> bytes:
-    """The identity of the log, if it is the one that a database knows; a new database takes the log as it is."""
+    """Return the identity of the log, if it is the one that a database knows; a new database takes the log as it is."""
     if known is None:
         return log.begin()
     found = log.identify()
@@ -103,7 +101,7 @@ def recognize(log: SealLog, known: bytes | None) -> bytes:
 
 
 def find_digest(path: Path) -> bytes | None:
-    """The SHA-256 of a file; None if there is none."""
+    """Return the SHA-256 of a file; None if there is none."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()

@@ -28,8 +28,6 @@ from shuffledp.live.wire.report import (
     verify_receipt,
 )
 
-__all__ = ["Reply", "Shuffler", "open_reports"]
-
 _ROWS = 1 << 16  # records that are written at once
 
 
@@ -108,7 +106,7 @@ class Shuffler:
             raise SealError("a shuffler that adds noise needs a seal log, outside of its store")
 
     def _consult(self) -> SealLog | None:
-        """The seal log, if there is to be one: looked at before anything is taken, sealed or served.
+        """Return the seal log, if there is to be one: looked at before anything is taken, sealed or served.
 
         If it knows of a window that is still open here, then this store is an old copy: that window has left, and whoever
         has it could find out which of its messages are people's by uploading them again. After a new connection all this
@@ -222,7 +220,7 @@ class Shuffler:
             self.unscrubbed = not self.store.scrub()
 
     def _list_due(self, now: float) -> range:
-        """The windows that take no more reports."""
+        """Return the windows that take no more reports."""
         windows, last = self.collection.windows, self.store.closed()
         if last is not None:
             return range(last + 1)
@@ -382,11 +380,11 @@ class Shuffler:
         return np.frombuffer(room, dtype=np.uint8).reshape(-1, size)
 
     def batch_path(self, window: int) -> Path:
-        """Where the batch of a window lies."""
+        """Return where the batch of a window lies."""
         return self.folder / f"batch-{window}.bin"
 
     def manifest(self, window: int, now: float) -> tuple[Manifest, bytes]:
-        """The signed manifest of a batch; "not_ready" says what is missing, and when it can be."""
+        """Return the signed manifest of a batch; "not_ready" says what is missing, and when it can be."""
         row = self.store.row(window)
         if row.state in (State.WRITTEN, State.DELETED):
             plain = row.reports * self.collection.slots
@@ -409,7 +407,7 @@ class Shuffler:
         raise WireError("not_ready", f"window {window} takes reports for another {wait} seconds")
 
     def batch(self, window: int) -> Path:
-        """The file of a batch that the analyzer has not confirmed yet."""
+        """Return the file of a batch that the analyzer has not confirmed yet."""
         row, path = self.store.row(window), self.batch_path(window)
         if row.state is not State.WRITTEN:
             raise WireError("not_ready", f"there is no batch of window {window} now")
@@ -441,7 +439,7 @@ class Shuffler:
         self.step("unlinked")
 
     def status(self, now: float, *, operator: bool) -> list[dict[str, Any]]:
-        """The windows that have begun. Counts of an open one would time individuals: operators only."""
+        """Return the windows that have begun. Counts of an open one would time individuals: operators only."""
         found = []
         last, rows = self.store.closed(), self.store.rows()
         for window in range(self.collection.windows.count if last is None else last + 1):

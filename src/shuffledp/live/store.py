@@ -20,19 +20,6 @@ from shuffledp.live.disk import open_database, transaction
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import Opened, report_id
 
-__all__ = [
-    "BALLAST",
-    "AwayError",
-    "DamageError",
-    "SqliteStore",
-    "State",
-    "Store",
-    "WindowRow",
-    "check_reports",
-    "end_window",
-    "judge",
-]
-
 _SCHEMA = (
     (
         "CREATE TABLE IF NOT EXISTS collection (id BLOB PRIMARY KEY)",
@@ -100,7 +87,7 @@ class Store(Protocol):
         """How often it was connected to: after each time another copy of it may answer than before."""
 
     def origin(self) -> str | None:
-        """What is copied together with it, if it shares a server with others; see `SealLog.origin`."""
+        """Return what is copied together with it, if it shares a server with others; see `SealLog.origin`."""
 
     def close(self) -> None:
         """Let go of the database."""
@@ -115,10 +102,10 @@ class Store(Protocol):
         """Take no more reports, and let no window after `last` begin; returns the last one, as was said first."""
 
     def closed(self) -> int | None:
-        """The last window of a collection that was closed early, -1 if there is none; None while it goes on."""
+        """Return the last window of a collection that was closed early, -1 if there is none; None while it goes on."""
 
     def load(self, window: int) -> Iterator[bytes]:
-        """The messages of each report of a window."""
+        """Return the messages of each report of a window."""
 
     def claim(self, window: int) -> AbstractContextManager[bool]:
         """Be the only one who seals a window and writes its batch; False if another process does."""
@@ -127,7 +114,7 @@ class Store(Protocol):
         """Keep a batch of a sealed window where every shuffler finds it, beside other drafts of it."""
 
     def load_batch(self, window: int, sha256: bytes) -> Iterator[bytes]:
-        """The batch that was kept, in pieces; nothing if there is none."""
+        """Return the batch that was kept, in pieces; nothing if there is none."""
 
     def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
         """The batch is on the disk, and may be read from now on: delete the rows, ids and all, and other drafts."""
@@ -136,7 +123,7 @@ class Store(Protocol):
         """Give a window up whose batch cannot be served, unless it is written by now: delete its rows."""
 
     def known_log(self) -> bytes | None:
-        """The identity of the seal log that belongs to this store; None if there is none yet."""
+        """Return the identity of the seal log that belongs to this store; None if there is none yet."""
 
     def keep_log(self, identity: bytes) -> None:
         """Remember the seal log, once."""
@@ -145,7 +132,7 @@ class Store(Protocol):
         """The analyzer has the batch."""
 
     def row(self, window: int) -> WindowRow:
-        """The state of a window."""
+        """Return the state of a window."""
 
     def rows(self) -> dict[int, WindowRow]:
         """All windows that are no longer open."""
@@ -160,7 +147,7 @@ class Store(Protocol):
         """Write the time: it shows that the store can be written, and what time it was last."""
 
     def last_beat(self) -> float | None:
-        """The last time that was written; None if there is none."""
+        """Return the last time that was written; None if there is none."""
 
     def inspect(self, window: int | None = None) -> None:
         """Raise `DamageError` if the file is damaged, or a report of the window is not what was acknowledged."""
@@ -169,7 +156,7 @@ class Store(Protocol):
         """Make known which tokens a third party gave out, by their SHA-256."""
 
     def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
-        """How many of these tokens are unused, spent, and unknown."""
+        """Return how many of these tokens are unused, spent, and unknown."""
 
 
 def judge(
@@ -188,7 +175,7 @@ def judge(
 
 
 def end_window(collection: Collection, count: int) -> State:
-    """What becomes of a window with so many reports."""
+    """Return what becomes of a window with so many reports."""
     enough = count >= collection.pledge.min_batch
     return State.SEALED if enough else State.EXPIRED
 

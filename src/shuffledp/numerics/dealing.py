@@ -139,7 +139,7 @@ def _are_few(people: Counts) -> bool:
 
 
 def _one_by_one(people: Counts) -> Iterator[Counts]:
-    """The node of each person, for some people at a time."""
+    """Yield the node of each person, for some people at a time."""
     ends = people.cumsum()
     total = int(ends[-1]) if len(ends) else 0
     for start in range(0, total, _AT_ONCE):

@@ -270,7 +270,7 @@ class LeafQuestion(ABC):
         """Return the standard error; for a quantile, about half the length of its one-sigma interval."""
 
     def relate(self, domain: Integers | Cells, n: int) -> float:
-        """What the root of `variance` is a share of: n people, 1 if it is a share, the range, or its square.
+        """Return what the root of `variance` is a share of: n people, 1 if it is a share, the range, or its square.
 
         >>> [ask_leaves(task).relate(Integers(lower=0, upper=9), 50) for task in TASKS]
         [50.0, 50.0, 1.0, 81.0, 9.0]

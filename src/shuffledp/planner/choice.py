@@ -24,24 +24,6 @@ from shuffledp.planner.question import MOST_VALUES, Candidate, Limits, Problem, 
 from shuffledp.planner.rows import Row, evaluate, measure
 from shuffledp.tasks import Count, Histogram, Mean, Sum, Words
 
-__all__ = [
-    "SAME",
-    "Aim",
-    "choose",
-    "choose_row",
-    "count",
-    "curator_error",
-    "histogram",
-    "mean",
-    "order_candidates",
-    "pick_for_file",
-    "rank",
-    "recognise",
-    "smallest_error",
-    "sum",
-    "words",
-]
-
 SAME = 1.25
 """Errors up to this many times the smallest count as equal."""
 EQUAL = 1.01
@@ -175,7 +157,7 @@ def choose(
     max_bits: float | None = None,
     for_file: bool = False,
 ) -> ShuffleProtocol | Mechanism:
-    """The best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
+    """Return the best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
 
     It is the row that `sdp.plan` chooses with the same limits, found without looking at the rest where it can be.
     For a file, whose people send nothing, it is `Plan.on_file`: the error decides, and not the bits. With a delta
@@ -216,7 +198,7 @@ def choose(
 
 
 def pick_for_file(asked: Problem, model: Model, look: Callable[[Candidate], Row]) -> Row | None:
-    """The row of a model with the smallest error; `look` finds or makes the row of a candidate.
+    """Return the row of a model with the smallest error; `look` finds or makes the row of a candidate.
 
     Newcomers come first, then the usual winners, the most accurate of them before the others. One that is as good as a curator
     with the honest users' noise is taken at once. If none is, but the best is within a quarter of that, the other
@@ -246,7 +228,7 @@ def _choose_by_error(errors: list[tuple[float, Row]]) -> Row:
 
 
 def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
-    """The candidates of the model; with very many bins only those whose cost does not grow with them."""
+    """Return the candidates of the model; with very many bins only those whose cost does not grow with them."""
     many = task.listed and task.domain.size > MOST_VALUES and model is Model.SHUFFLE
     if model is Model.CENTRAL:
         return curators(task)
@@ -260,7 +242,7 @@ def _list_early(task: Task) -> list[Candidate]:
 
 
 def _shrink(task: Task) -> Task:
-    """The same question with no more bins than the planner computes errors for."""
+    """Return the same question with no more bins than the planner computes errors for."""
     if not task.bins or task.domain.size <= MOST_VALUES:
         return task
     return replace(task, domain=Categories(k=MOST_VALUES))  # type: ignore[type-var]
@@ -280,7 +262,7 @@ def _find_named(name: str, model: Model, task: Task) -> Candidate:
 def _make(
     candidate: Candidate, task: Task, asked: Problem, limits: Limits
 ) -> ShuffleProtocol | Mechanism:
-    """What the candidate's row of a plan stands for, made for the task itself."""
+    """Return what the candidate's row of a plan stands for, made for the task itself."""
     if task == asked.task:
         row = evaluate(candidate, asked, limits)
         if not row.available:
@@ -302,7 +284,7 @@ def smallest_error(
     protocol: str | None = None,
     refuse: Callable[[ShuffleProtocol], str | None] = lambda _: None,
 ) -> Row:
-    """The row with the smallest RMSE among those within the limits that `refuse` does not rule out.
+    """Return the row with the smallest RMSE among those within the limits that `refuse` does not rule out.
 
     >>> asked = Problem.of("histogram", n=1000, k=8, epsilon=1.0, delta=1e-6, honest=0.9)
     >>> smallest_error(asked, Limits.of(models="local")).protocol
@@ -373,7 +355,7 @@ def curator_error(
 
 
 def _curator_error(asked: Problem) -> float:
-    """The error of a curator whose noise comes from users of whom only some are honest; 0 if unknown."""
+    """Return the error of a curator whose noise comes from users of whom only some are honest; 0 if unknown."""
     first = next(curators(asked.task), None)
     if first is None:
         return 0.0
@@ -392,7 +374,7 @@ class Aim(Enum):
     USERS = "n"
 
     def merit(self, row: Row) -> float:
-        """The number to minimise; infinite if there is none."""
+        """Return the number to minimise; infinite if there is none."""
         value = {Aim.ERROR: row.error, Aim.EPSILON: row.epsilon, Aim.USERS: row.n}[self]
         return math.inf if value is None else float(value)
 
@@ -410,7 +392,7 @@ def rank(rows: Iterable[Row], aim: Aim) -> tuple[Row, ...]:
 
 
 def _exact_merit(row: Row, aim: Aim) -> float:
-    """The RMSE, epsilon or n: nothing that is simulated. Two names for one law have the same."""
+    """Return the RMSE, epsilon or n: nothing that is simulated. Two names for one law have the same."""
     merit = aim.merit(row) if aim is not Aim.ERROR or row.rmse is None else row.rmse
     return float(f"{merit:.12g}")
 
@@ -424,7 +406,7 @@ def choose_row(
     aim: Aim,
     enough: Callable[[Row], bool] = lambda _: False,
 ) -> Row | None:
-    """The first row that is enough; otherwise of those nearly the best the one with the fewest bits.
+    """Return the first row that is enough; otherwise of those nearly the best the one with the fewest bits.
 
     Newcomers come first, and one of them is chosen if it is better than what would be enough.
 

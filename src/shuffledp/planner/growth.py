@@ -23,17 +23,6 @@ from shuffledp.planner.plans import Plan
 from shuffledp.planner.question import Candidate, Limits, Problem, candidates
 from shuffledp.planner.rows import Row, evaluate
 
-__all__ = [
-    "ModelCurve",
-    "Point",
-    "ProtocolRow",
-    "curves",
-    "exponent",
-    "growth_table",
-    "plot_plan",
-    "survey",
-]
-
 _FAMILIES = (
     ("central", Model.CENTRAL, ("geometric", "geometric", "laplace")),
     ("local", Model.LOCAL, ("rr", "hybrid", "hybrid")),
@@ -103,7 +92,7 @@ def _users(n: int, points: int) -> list[int]:
 
 
 def _rank_candidates(plan: Plan, asked: Problem, limits: Limits, model: Model) -> list[Candidate]:
-    """The candidates of a model, best first at the plan's n: the chosen one before all others."""
+    """Return the candidates of a model, best first at the plan's n: the chosen one before all others."""
     known = {each.name: each for each in candidates(asked.task) if each.model is model}
     rows: Iterable[Row] = [row for row in plan.rows if row.model is model]
     if not any(row.available for row in rows):  # not asked for, so not looked at until now
@@ -155,7 +144,7 @@ class ProtocolRow:
 
 
 def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """The b of y = a x^b, by least squares in logarithms.
+    """Return the b of y = a x^b, by least squares in logarithms.
 
     >>> round(exponent([1, 10, 100], [5, 50, 500]), 6)
     1.0
@@ -306,7 +295,7 @@ def plot_plan(plan: Plan, path: Path) -> Path:
 
 
 def _describe_cost(size: int | None, influence: float | None) -> str:
-    """What a live report costs: its bytes, and how many people one liar can move.
+    """Return what a live report costs: its bytes, and how many people one liar can move.
 
     >>> _describe_cost(104, 1.2671), _describe_cost(20_800, None)
     ('104 B, 1.27', '20,800 B, unknown')
@@ -318,7 +307,7 @@ def _describe_cost(size: int | None, influence: float | None) -> str:
 
 
 def _say_finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:
-    """What the trust in a shuffler is worth; or, if not all models were asked for, which protocol is best.
+    """Return what the trust in a shuffler is worth; or, if not all models were asked for, which protocol is best.
 
     >>> _say_finding("count", "rr", [("local", "rr", 90.0), ("shuffle", "rr", 3.0), ("central", "geometric", 1.5)])
     'A count: a shuffler is 30 times as accurate as trusting nobody, a curator 2 times as accurate as a shuffler'

@@ -13,8 +13,6 @@ from shuffledp.core.privacy import Model
 from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.planner.rows import Row, evaluate
 
-__all__ = ["least_epsilon", "least_n"]
-
 _SHARP = 1e-3  # relative width at which the search stops
 _EDGE = 0.05  # the same where nothing smaller can be made at all, whatever its error
 _EPSILONS = (1e-4, 20.0)
@@ -24,7 +22,7 @@ _PATIENCE = 6  # every sixth step is to the middle, whatever the power law says
 
 
 def least_epsilon(candidate: Candidate, asked: Problem, limits: Limits, error: float) -> Row:
-    """The row at the smallest epsilon whose error is at most `error`, or one with the reason why not.
+    """Return the row at the smallest epsilon whose error is at most `error`, or one with the reason why not.
 
     >>> from shuffledp.planner.question import candidates
     >>> asked = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
@@ -47,7 +45,7 @@ def least_epsilon(candidate: Candidate, asked: Problem, limits: Limits, error: f
 
 
 def least_n(candidate: Candidate, asked: Problem, limits: Limits, error: float) -> Row:
-    """The row at the smallest number of users whose error of the mean is at most `error`.
+    """Return the row at the smallest number of users whose error of the mean is at most `error`.
 
     >>> from shuffledp.planner.question import candidates
     >>> asked = Problem.of("mean", n=1000, epsilon=1.0, delta=1e-6, honest=1.0)
@@ -131,21 +129,21 @@ class _Bracket:
         return self.high - self.low <= max(sharp * self.low, self.grain * 1.5)
 
     def _at_edge(self, low: float) -> bool:
-        """Whether `low` has no error at all; a number of users is found sharply even so."""
+        """Return whether `low` has no error at all; a number of users is found sharply even so."""
         return self.grain == 0 and all(at != math.log(low) for at, _ in self.points)
 
     def _close(self, excess: float) -> bool:
-        """Whether the last value is good, and no better one is to be expected that is much smaller."""
+        """Return whether the last value is good, and no better one is to be expected that is much smaller."""
         if self.high is None or excess > 0 or self._is_grained(self.high):
             return False
         return -excess <= _SHARP * self._power()
 
     def _is_grained(self, x: float) -> bool:
-        """Whether the grain limits the search."""
+        """Return whether the grain limits the search."""
         return _SHARP * x < 2 * self.grain
 
     def _choose_next(self) -> float:
-        """Where the power law through the last two points says, or the middle of the bracket."""
+        """Return where the power law through the last two points says, or the middle of the bracket."""
         low, high = self.low, self.high
         if high is None:
             x = min(self._aim(), self.end)

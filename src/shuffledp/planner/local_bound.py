@@ -46,8 +46,6 @@ from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.masses import FAR_ERROR, binomial_masses
 from shuffledp.tasks import task_named
 
-__all__ = ["local_lower_bound"]
-
 _CELLS = 2_000
 _LARGEST_EPSILON = 600.0
 """Beyond, randomized response errs by less than the smallest float: nothing is claimed."""

@@ -32,8 +32,6 @@ from shuffledp.planner.rows import Row, evaluate
 from shuffledp.tasks import Histogram
 from shuffledp.tasks.groups import Grouped
 
-__all__ = ["Plan", "plan"]
-
 _SOME_USERS = 1000  # where the number of users is what is asked for
 _WIDTH = 80
 _DIGITS = 4  # of an epsilon, rounded up
@@ -136,7 +134,7 @@ class Plan:
         return float(domain.upper - domain.lower)
 
     def tell_bias(self, row: Row) -> str:
-        """The same in a few letters: "any" if liars can make the answer anything.
+        """Return the same in a few letters: "any" if liars can make the answer anything.
 
         >>> from shuffledp import plan
         >>> asked = plan("sum", n=10_000, upper=10, epsilon=1.0, delta=1e-6, models="shuffle", liars=0.01)
@@ -148,7 +146,7 @@ class Plan:
         return _shorten(bias) if bias is None or bias < everything else "any"
 
     def make(self) -> ShuffleProtocol | Mechanism:
-        """The chosen protocol (or mechanism); `UnsupportedError` with all reasons if there is none.
+        """Return the chosen protocol (or mechanism); `UnsupportedError` with all reasons if there is none.
 
         >>> from shuffledp import plan
         >>> plan("histogram", n=100_000, k=8, epsilon=1.0, delta=1e-6).make().name
@@ -202,7 +200,7 @@ class Plan:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def title(self) -> str:
-        """The question in one line.
+        """Return the question in one line.
 
         >>> from shuffledp import plan
         >>> plan("count", n=100, epsilon=1.0, delta=0.0, models="local").title()
@@ -226,7 +224,7 @@ class Plan:
         return f"<Plan: {self.title()}: {chosen} of {len(self.rows)} rows>"
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         return _as_html(self)
 
 
@@ -249,7 +247,7 @@ def plan(
     groups: Sequence[str] | None = None,
     **options: Any,
 ) -> Plan:
-    """Which protocol, and what will it cost: all registered ones for a question, by their exact error.
+    """Return which protocol, and what will it cost: all registered ones for a question, by their exact error.
 
     `task` is "count", "sum", "mean" or "histogram" (or another name of `sdp.tasks.TASKS`), with the options of
     that task: a histogram has `k` categories; sums and means are of integers `lower` .. `upper` (0 .. 1 if not
@@ -334,7 +332,7 @@ def _ask_pairs(
     *,
     known: bool,
 ) -> tuple[Task, tuple[str, ...]]:
-    """The histogram that answers a question by group, and what its errors mean for the answers."""
+    """Return the histogram that answers a question by group, and what its errors mean for the answers."""
     if len(groups) < 2:
         raise ParameterError("groups", list(groups), "must be at least two")
     own = find_planned(task).declare(options).task if isinstance(task, str) else task
@@ -363,7 +361,7 @@ def _ask_pairs(
 
 
 def _pick_for_file(rows: list[Row], asked: Problem, limits: Limits) -> Row | None:
-    """The row that a run on a file takes by default, in the model that trusts least."""
+    """Return the row that a run on a file takes by default, in the model that trusts least."""
     model = next(
         each for each in (Model.SHUFFLE, Model.LOCAL, Model.CENTRAL) if each in limits.models
     )
@@ -380,14 +378,14 @@ def _check_delta(
 
 
 def _answer(asked: Problem, chosen: Row | None, aim: Aim) -> Problem:
-    """The question with what was searched for."""
+    """Return the question with what was searched for."""
     if chosen is None or aim is Aim.ERROR:
         return asked
     return asked.at(n=chosen.n) if aim is Aim.USERS else asked.at(epsilon=chosen.epsilon)
 
 
 def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) -> Aim:
-    """What is searched for: exactly one thing."""
+    """Return what is searched for: exactly one thing."""
     if error is None:
         for name, value in (("n", n), ("epsilon", epsilon)):
             if value is None:
@@ -419,7 +417,7 @@ def _rows(asked: Problem, limits: Limits, aim: Aim, error: float | None) -> Iter
 
 
 def _as_text(plan: Plan) -> str:
-    """The table, 80 columns wide, then what is not available and why."""
+    """Return the table, 80 columns wide, then what is not available and why."""
     names = _columns(plan)
     cells = [names, *(_cells(plan, row) for row in plan.rows if row.available)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
@@ -441,7 +439,7 @@ def _as_text(plan: Plan) -> str:
 
 
 def _as_html(plan: Plan) -> str:
-    """The same for a notebook."""
+    """Return the same for a notebook."""
     able = [row for row in plan.rows if row.available]
     chosen = next((place for place, row in enumerate(able) if row is plan.chosen), None)
     table = make_table(_columns(plan), (_cells(plan, row) for row in able), chosen=chosen, texts=2)

@@ -20,18 +20,6 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.tasks import Histogram, task_named
 
-__all__ = [
-    "MOST_VALUES",
-    "Candidate",
-    "Limits",
-    "Problem",
-    "candidates",
-    "check_delta",
-    "curators",
-    "find_planned",
-    "hint_delta",
-]
-
 MOST_VALUES = 1 << 22
 """Values of a domain up to which errors are computed exactly, value by value."""
 
@@ -171,7 +159,7 @@ def hint_delta(n: int) -> float:
 
 
 def find_planned(name: str) -> type[Task]:
-    """The task of that name, if the planner ranks its protocols.
+    """Return the task of that name, if the planner ranks its protocols.
 
     >>> find_planned("mean").__name__
     'Mean'
@@ -230,7 +218,7 @@ class Problem:
         return cls(task=question, crowd=Crowd(n=n, honest=honest), promise=promise)
 
     def at(self, *, n: int | None = None, epsilon: float | None = None) -> "Problem":
-        """The same question for other people, or with another epsilon."""
+        """Return the same question for other people, or with another epsilon."""
         crowd = self.crowd if n is None else replace(self.crowd, n=n)
         promise = self.promise if epsilon is None else replace(self.promise, epsilon=epsilon)
         task = self.task.fit(crowd.n, promise.epsilon)
@@ -282,7 +270,7 @@ class Candidate:
     hints: Hints = _NO_HINTS
 
     def make(self, asked: Problem, **more: Any) -> Any:
-        """The protocol or mechanism for this question.
+        """Return the protocol or mechanism for this question.
 
         >>> asked = Problem.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
         >>> found = next(c for c in candidates(asked.task) if c.name == "split_and_mix")
@@ -307,7 +295,7 @@ class Candidate:
         return self.maker.build(asked.crowd, asked.promise, **own)
 
     def _make_several(self, asked: Problem, own: Mapping[str, Any]) -> Any:
-        """The same for people who have several values each."""
+        """Return the same for people who have several values each."""
         task = asked.task
         assert isinstance(task, Histogram)
         if self.model is Model.CENTRAL:
@@ -328,7 +316,7 @@ class Candidate:
         return self.model is not Model.CENTRAL and self.hints.look is Look.ALWAYS
 
     def takes(self, parameter: str) -> bool:
-        """Whether the maker has that parameter."""
+        """Return whether the maker has that parameter."""
         return parameter in self.maker.options
 
 
@@ -359,7 +347,7 @@ def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Can
 
 
 def curators(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
-    """The mechanisms of the central model that answer a task.
+    """Yield the mechanisms of the central model that answer a task.
 
     >>> [each.name for each in curators(task_named("mean").declare({"lower": 0, "upper": 9}).task)]
     ['laplace']

@@ -251,7 +251,7 @@ class Measured:
         return _measure_worst_bin(self) if task_named(self.answers).bins else None
 
     def judge(self, n: int) -> float:
-        """The error that a choice among n people makes small: see `Row.error`."""
+        """Return the error that a choice among n people makes small: see `Row.error`."""
         if (
             not task_named(self.answers).listed
             and (found := measure_sight(self.made, n)) is not None
@@ -392,7 +392,7 @@ class Row:
         return self.measured.judge(self.n)
 
     def make(self) -> ShuffleProtocol | Mechanism:
-        """The protocol or mechanism itself, or `UnsupportedError` with the reason.
+        """Return the protocol or mechanism itself, or `UnsupportedError` with the reason.
 
         >>> from shuffledp import plan
         >>> plan("count", n=10_000, epsilon=1.0, delta=1e-6).rows[0].make().name
@@ -442,7 +442,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def evaluate(candidate: Candidate, asked: Problem, limits: Limits) -> Row:
-    """The candidate as a row; what cannot be made or afforded has a reason.
+    """Return the candidate as a row; what cannot be made or afforded has a reason.
 
     A protocol that does not exist at a large epsilon is taken at the largest smaller one where it does: what
     keeps less than was allowed keeps what was asked.
@@ -471,7 +471,7 @@ def evaluate(candidate: Candidate, asked: Problem, limits: Limits) -> Row:
 
 
 def _within(row: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row:
-    """The row, if need be with a wider gap, or with the reason why it is beyond the limits."""
+    """Return the row, if need be with a wider gap, or with the reason why it is beyond the limits."""
     row = _at_floor(row, candidate, asked, limits)
     reason = _find_excess(row, limits) or _refuse(row, limits)
     if reason is None or not candidate.takes("gap"):
@@ -526,7 +526,7 @@ def _at_floor(row: Row, candidate: Candidate, asked: Problem, limits: Limits) ->
 
 
 def _at_less(bare: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row | None:
-    """The row at the largest epsilon below the one asked for, but above 1, where there is one."""
+    """Return the row at the largest epsilon below the one asked for, but above 1, where there is one."""
     if candidate.model is not Model.SHUFFLE:
         return None
 
@@ -653,7 +653,7 @@ def check_sight(made: ShuffleProtocol, n: int) -> None:
 
 
 def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
-    """The smallest count that is found among n people with probability 95 %; None if nothing is looked for.
+    """Return the smallest count that is found among n people with probability 95 %; None if nothing is looked for.
 
     >>> from shuffledp import mechanisms
     >>> measure_sight(mechanisms.stability_histogram.make(n=1000, epsilon=1.0, delta=1e-6), 1000)

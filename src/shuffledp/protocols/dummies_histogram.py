@@ -35,8 +35,6 @@ from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
 
-__all__ = ["SPEC", "DummiesHistogram", "make"]
-
 _MOST = 1 << 16  # words of tape per user
 
 

@@ -41,19 +41,6 @@ from shuffledp.protocols.bundle import (
 )
 from shuffledp.protocols.shared.assembly import local, register
 
-__all__ = [
-    "SAMPLED",
-    "SPEC",
-    "OneQuestionAnalyzer",
-    "OneQuestionDevice",
-    "Sampled",
-    "SampledError",
-    "find_ends",
-    "foresee_variance",
-    "make_local",
-    "scale_up",
-]
-
 
 class Sampled(NamedTuple):
     """How the answer about a sample becomes one about everybody."""

@@ -282,7 +282,7 @@ class AmongMessages:
         return float(spread[1]) if self._counts_yes else spread
 
     def spread(self, people: Floats, *, rounded: bool) -> float:
-        """The variance of the sum of numbers of people[x] people at each point, and of rounding them at most."""
+        """Return the variance of the sum of numbers of people[x] people at each point, and of rounding them at most."""
         w, p, q, gap = self._weights, float(self.p), float(self.q), float(self.gap)
         total, squares = w.sum(), np.square(w)
         mean = (p - q) * w + q * total

@@ -253,7 +253,7 @@ def _find_budget(
 
 
 def _measure(made: ShuffleProtocol) -> float:
-    """The mean variance of bins where nobody is in one but the first."""
+    """Return the mean variance of bins where nobody is in one but the first."""
     inputs = np.zeros(made.randomizer.domain.size, dtype=np.int64)
     assert made.users is not None
     inputs[0] = made.users
@@ -261,7 +261,7 @@ def _measure(made: ShuffleProtocol) -> float:
 
 
 def _resolve(made: ShuffleProtocol, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the inner protocol as it was made: what it has drawn or chosen is kept."""
+    """Return the options of the inner protocol as it was made: what it has drawn or chosen is kept."""
     first = ("n", "epsilon", "delta", "honest")
     return {
         name: value

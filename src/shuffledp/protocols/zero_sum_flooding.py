@@ -302,7 +302,7 @@ class MultisetFlood:
     def of(
         cls, flooding: Flooding, *, share: Fraction, bits: int, most: int | None
     ) -> "MultisetFlood":
-        """The mean number of events of each multiset is `share`; all are cut after `most`."""
+        """Return the mean number of events of each multiset is `share`; all are cut after `most`."""
         rate = share / tape.uniform_share(len(flooding.cells), bits)
         number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
         return cls(flooding=flooding, number=number)

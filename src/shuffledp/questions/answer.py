@@ -53,30 +53,6 @@ if TYPE_CHECKING:
     from shuffledp.engine.tallies import Collected
     from shuffledp.questions.bounds import Bounds
 
-__all__ = [
-    "LEFT_OUT",
-    "SEEDED",
-    "TRUST",
-    "UNITS",
-    "Answer",
-    "date_bins",
-    "date_labels",
-    "describe_invalid",
-    "describe_shuffles",
-    "expose",
-    "list_warnings",
-    "name_unit",
-    "tell_dropped",
-    "tell_filter",
-    "tell_moments",
-    "tell_people",
-    "tell_recoded",
-    "tell_shuffles",
-    "tell_unit",
-    "tell_weaker",
-    "tell_whose",
-]
-
 _DEALT = (
     "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
     "what all their messages add up to, exactly with the law that the messages of their devices would have. "
@@ -172,7 +148,7 @@ class Answer:
     def of(
         cls, collected: "Collected", *, level: float = 0.95, files: tuple[str, ...] = ()
     ) -> "Answer":
-        """The answer that a tally gives; `SurveyAnswer.of` has those of a survey.
+        """Return the answer that a tally gives; `SurveyAnswer.of` has those of a survey.
 
         >>> from shuffledp import protocols
         >>> from shuffledp.core.analyzer import Tally
@@ -293,7 +269,7 @@ class Answer:
         return _DEALT if self.dealt else _PLAYED
 
     def explain(self) -> str:
-        """What was promised to whom, and what happened in this run, in plain words."""
+        """Return what was promised to whom, and what happened in this run, in plain words."""
         from shuffledp.accounting.explain import explain
 
         words = [
@@ -394,7 +370,7 @@ class Answer:
         return "\n".join([self.title, as_text(self.picture), *self._lines()])
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         said = (say(line) for line in self._lines())
         return stack(say(self.title, bold=True), as_html(self.picture), *said)
 
@@ -420,7 +396,7 @@ def name_unit(people: People | None) -> str:
 
 
 def tell_unit(people: People | None) -> str:
-    """The same in words.
+    """Return the same in words.
 
     >>> tell_unit(None)
     'Each row is taken to be one person: protected is one row.'
@@ -458,7 +434,7 @@ def tell_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> tuple[st
 
 
 def describe_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> dict[str, Any]:
-    """The same as JSON has it.
+    """Return the same as JSON has it.
 
     >>> describe_shuffles((), None)
     {'shuffles': [], 'guarantee_of_sum': None}
@@ -476,7 +452,7 @@ def list_warnings(
     not_private: Sequence[str],
     shuffles: Sequence[int] = (),
 ) -> list[str]:
-    """What must not be overlooked in an answer of n people, who may have been shuffled apart."""
+    """Return what must not be overlooked in an answer of n people, who may have been shuffled apart."""
     apart = len(shuffles) > 1
     exposed = [f"NOT PRIVATE: {text}" for text in not_private]
     weaker = tell_weaker(protocol, min(shuffles) if apart else n, apart=apart)
@@ -486,7 +462,7 @@ def list_warnings(
 def tell_weaker(
     protocol: ShuffleProtocol | CentralMechanism, n: int, *, apart: bool = False
 ) -> str | None:
-    """What is lost if fewer people took part than the noise was made for; None if nothing is.
+    """Return what is lost if fewer people took part than the noise was made for; None if nothing is.
 
     `apart`: n people are those of the smallest of several shuffles.
 
@@ -518,7 +494,7 @@ def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
 
 
 def tell_dropped(invalid: Mapping[str, int] | None, rows: int | None, n: int) -> str | None:
-    """How many people were left out, if somebody was.
+    """Return how many people were left out, if somebody was.
 
     >>> tell_dropped({"null": 1, "nan": 0}, 10, 9)
     "1 of 10 values were invalid (null 1) and were left out: n is 9, and the promise is made for that many. These numbers are exact: that somebody's value was left out is not protected."
@@ -544,7 +520,7 @@ def list_reasons(invalid: Mapping[str, int]) -> str:
 
 
 def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
-    """How many values became 'other' or the end of a range, for the operator alone; None: none did.
+    """Return how many values became 'other' or the end of a range, for the operator alone; None: none did.
 
     >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
     '1 invalid value (out_of_range 1) was moved to the end of the range'
@@ -563,7 +539,7 @@ def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
 def describe_invalid(
     policy: OnInvalid, invalid: Mapping[str, int]
 ) -> tuple[dict[str, int] | None, str | None]:
-    """The numbers of invalid values if a result may hold them, otherwise a line for the operator.
+    """Return the numbers of invalid values if a result may hold them, otherwise a line for the operator.
 
     Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
     inside: its exact count, beside the noisy one, would undo the noise.
@@ -584,7 +560,7 @@ def expose(
     declared: Declared | None = None,
     policy: OnInvalid = OnInvalid.ERROR,
 ) -> tuple[str, ...]:
-    """What of the answers is not private, and why."""
+    """Return what of the answers is not private, and why."""
     seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
     exposed = None if where is None else where.expose()
     own = () if declared is None else declared.not_private
@@ -634,7 +610,7 @@ def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimat
 
 
 def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain | None:
-    """The bins of a question, with dates for names where they are bins of dates."""
+    """Return the bins of a question, with dates for names where they are bins of dates."""
     asked = question.asked if isinstance(question, Grouped) else type(question)
     if bins is None or unit is None or not asked.bins or not isinstance(bins, Bins | Integers):
         return bins
@@ -645,7 +621,7 @@ def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain |
 
 
 def tell_moments(moments: str | None) -> list[str]:
-    """What dates are counted in."""
+    """Return what dates are counted in."""
     if moments is None:
         return []
     return [f"Dates count as {moments} since 1970-01-01, and their errors are {moments}."]

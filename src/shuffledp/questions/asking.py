@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from shuffledp.ledger import Budget, Ledger, Spending
     from shuffledp.questions.answers import SurveyAnswer
 
-__all__ = ["answer_once", "ask", "charge", "open_spending"]
-
 End = float | str | date | None
 """An end of a range: a number, or a date."""
 
@@ -368,7 +366,7 @@ def open_spending(
     from_data: bool = False,
     where: Filter | None = None,
 ) -> "Spending | None":
-    """The ledger that an answer is charged to, if there is one; refuses what no guarantee covers."""
+    """Return the ledger that an answer is charged to, if there is one; refuses what no guarantee covers."""
     if ledger is None:
         return None
     from shuffledp.ledger import Ledger, Spending

@@ -23,8 +23,6 @@ from shuffledp.tasks.groups import Grouped
 if TYPE_CHECKING:
     from shuffledp.questions.survey import Survey
 
-__all__ = ["LocalWay", "choose_way"]
-
 _ROUNDS = 2  # of finding the shares
 _LESS = 1 - 1e-9  # so that the shares, rounded, add up to no more than epsilon
 _NO_SAMPLE = "{}, which one random question is not for: everybody answers everything."
@@ -47,14 +45,14 @@ class LocalWay:
     """What made it the better one."""
 
     def leave_out_each(self) -> list[float | None]:
-        """What the other errors could be multiplied with: they have its share of epsilon, or of the people."""
+        """Return what the other errors could be multiplied with: they have its share of epsilon, or of the people."""
         if len(self.tasks) == 1:
             return [None]
         return [math.sqrt(1 - share) if self.one else 1 - share for share in self.shares]
 
 
 def choose_way(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
-    """The way with the smaller largest error, each times the weight that the user gave."""
+    """Return the way with the smaller largest error, each times the weight that the user gave."""
     every = _ask_everything(survey, tasks, n)
     if len(tasks) == 1:
         return every

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from shuffledp.questions.question import Question
     from shuffledp.questions.survey import Survey
 
-__all__ = [
-    "choose_curators",
-    "choose_part",
-    "describe_part",
-    "find_curator_error",
-    "find_error",
-    "name_bins",
-    "seed_functions",
-]
-
 
 def choose_curators(survey: "Survey", tasks: Sequence[Task], n: int) -> Several:
     """The mechanism of a trusted curator for each question, with its share of what is promised about all of them."""
@@ -66,7 +56,7 @@ def _ask_curator(survey: "Survey", question: "Question", task: Task, n: int) -> 
 
 
 def find_curator_error(task: Task, made: Mechanism, n: int) -> float:
-    """The same as `find_error`, of a curator's mechanism for the task."""
+    """Return the same as `find_error`, of a curator's mechanism for the task."""
     task, promise = spread_groups(task), made.guarantee
     asked = Problem.of(task, n=n, epsilon=promise.epsilon, delta=promise.delta, honest=1.0)
     (candidate,) = curators(task, [made.name])
@@ -82,7 +72,7 @@ def choose_part(
     epsilon: float,
     protocol: str | None = None,
 ) -> ShuffleProtocol:
-    """The best protocol for a question at this epsilon; the one that it names, or that is named here."""
+    """Return the best protocol for a question at this epsilon; the one that it names, or that is named here."""
     with survey.locate(question):
         made = choose(
             spread_groups(task),
@@ -100,13 +90,13 @@ def choose_part(
 def describe_part(
     question: "Question", part: ShuffleProtocol, without: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The part of a bundle that answers a question, as JSON has it."""
+    """Return the part of a bundle that answers a question, as JSON has it."""
     own = {name: value for name, value in part.parameters.items() if name not in without}
     return {"name": question.name, "protocol": part.name, **own}
 
 
 def find_error(protocol: ShuffleProtocol, n: int) -> float:
-    """The root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks.
+    """Return the root of the mean squared error on the worst data, on the scale of the answer; of quantiles, in ranks.
 
     >>> from shuffledp import make
     >>> round(find_error(make("dummies_histogram", n=10_000, k=4, epsilon=1.0, delta=1e-6), 10_000), 1)

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from shuffledp.questions.question import Question
     from shuffledp.questions.survey import Survey
 
-__all__ = ["SurveyPlan", "SurveyRow", "make_plan"]
-
 _HEADS = ("question", "task", "protocol", "error", "relative", "budget", "messages", "others")
 
 _LONGEST_NAME = 16  # of a question in a table
@@ -68,7 +66,7 @@ _POINTS, _FEW_POINTS = 96, 24  # of each curve: for the promise, and for what is
 
 
 def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
-    """The best way to answer these tasks, those of the survey's questions."""
+    """Return the best way to answer these tasks, those of the survey's questions."""
     if survey.model is Model.CENTRAL:
         several = choose_curators(survey, tasks, n)
         return SurveyPlan(
@@ -172,7 +170,7 @@ class SurveyPlan:
         return self.protocol.guarantee
 
     def compare(self, model: Model | str) -> tuple[float | None, ...]:
-        """The error of each question in the central or the local model, for the same promise about all answers.
+        """Return the error of each question in the central or the local model, for the same promise about all answers.
 
         A curator's answers are accounted for together, as those of the shuffler are, with the same epsilon each; and it
         can run the shuffler's protocols itself, if these have less noise. In the local model epsilon is split evenly.
@@ -236,7 +234,7 @@ class SurveyPlan:
         return "\n".join([self._title, *table, *self._remarks()])
 
     def _repr_html_(self) -> str:
-        """How notebooks show it."""
+        """Return how notebooks show it."""
         table = make_table(_HEADS, self._lines(), texts=3)
         return stack(say(self._title, bold=True), table, *map(say, self._remarks()))
 
@@ -275,7 +273,7 @@ class SurveyPlan:
         ]
 
     def _say_models(self) -> str:
-        """The same table in the other two models, in a line."""
+        """Return the same table in the other two models, in a line."""
         said = []
         others = [("central", "A trusted curator"), ("local", "People who trust nobody")]
         others = others[:1] if self.way is not None else others[1:] if self.cost is None else others
@@ -306,7 +304,7 @@ class SurveyPlan:
 
 
 def _find_best(task: Task, n: int, epsilon: float, model: Model) -> float | None:
-    """The smallest error of the answer in a model with delta = 0; by group, of a bin."""
+    """Return the smallest error of the answer in a model with delta = 0; by group, of a bin."""
     task = spread_groups(task)
     asked = Problem.of(task, n=n, epsilon=epsilon, delta=0.0, honest=1.0)
     limits = Limits.of(models=model)
@@ -351,12 +349,12 @@ def _make_rows(plan: SurveyPlan) -> tuple[SurveyRow, ...]:
 
 
 def _list_sent(plan: SurveyPlan) -> tuple[ShuffleProtocol, ...]:
-    """The protocols of the questions, of which people send messages."""
+    """Return the protocols of the questions, of which people send messages."""
     return tuple(part for part in plan.parts if isinstance(part, ShuffleProtocol))
 
 
 def _leave_out_each(plan: SurveyPlan) -> list[float | None]:
-    """What the other errors could be multiplied with: all the budget for what the others spend of it."""
+    """Return what the other errors could be multiplied with: all the budget for what the others spend of it."""
     if len(plan.parts) == 1:
         return [None]
     crowd, delta = Crowd(n=plan.n, honest=plan.survey.honest), plan.guarantee.delta
@@ -374,7 +372,7 @@ def _leave_out_each(plan: SurveyPlan) -> list[float | None]:
 def _find_epsilon(
     parts: Sequence[ShuffleProtocol], crowd: Crowd, delta: float, points: int = _POINTS
 ) -> float:
-    """The epsilon of these parts together at delta."""
+    """Return the epsilon of these parts together at delta."""
     joint = account(parts, Promise(epsilon=1.0, delta=delta))
     curve = joint.open(crowd.trusted, points)
     largest = 0.1
@@ -397,14 +395,14 @@ class _Maker:
         return zip(self.survey.questions, self.tasks, strict=True)
 
     def choose(self, epsilon: float) -> list[ShuffleProtocol]:
-        """The best protocol for each question at about the budget that it will have."""
+        """Return the best protocol for each question at about the budget that it will have."""
         return [
             choose_part(self.survey, question, task, n=self.n, epsilon=epsilon)
             for question, task in self.asked
         ]
 
     def save_messages(self, parts: Sequence[ShuffleProtocol]) -> list[ShuffleProtocol] | None:
-        """The same plan with dummies instead of correlated noise; None if that changes nothing."""
+        """Return the same plan with dummies instead of correlated noise; None if that changes nothing."""
         if len(parts) == 1:
             return None
         epsilon, frugal = self.survey.part_epsilon, list(parts)
@@ -417,7 +415,7 @@ class _Maker:
         return None if all(a is b for a, b in zip(frugal, parts, strict=True)) else frugal
 
     def fit(self, parts: Sequence[ShuffleProtocol]) -> SurveyPlan:
-        """The parts with the largest budgets within the promise, by their weights."""
+        """Return the parts with the largest budgets within the promise, by their weights."""
         assert self.survey.epsilon is not None
         weights = self._weigh(parts)
         return self._bundle(weights, self._describe(parts, weights), self.survey.epsilon)
@@ -431,7 +429,7 @@ class _Maker:
         ]
 
     def judge(self, parts: Sequence[ShuffleProtocol]) -> float:
-        """The largest relative error, each times the weight that the user gave."""
+        """Return the largest relative error, each times the weight that the user gave."""
         return max(
             (question.weight or 1.0) * find_error(part, self.n) / task.relate(self.n)
             for (question, task), part in zip(self.asked, parts, strict=True)
@@ -458,7 +456,7 @@ class _Maker:
         )
 
     def _weigh(self, chosen: Sequence[ShuffleProtocol]) -> list[float]:
-        """The user's weights if there are any, otherwise those that make relative errors equal."""
+        """Return the user's weights if there are any, otherwise those that make relative errors equal."""
         questions = self.survey.questions
         if any(question.weight is not None for question in questions):
             return [question.weight or 1.0 for question in questions]
@@ -471,7 +469,7 @@ class _Maker:
         return [float(f"{min(max(each / middle, 1 / most), most):.3g}") for each in errors]
 
     def aim(self) -> SurveyPlan:
-        """The smallest epsilon with which every question has the error that is wanted."""
+        """Return the smallest epsilon with which every question has the error that is wanted."""
         spent, _ = self._spend(self.choose(self.survey.part_epsilon))
         # Which protocol and which grid are best depends on the budget, and the budget on the protocol.
         scale = math.sqrt(math.fsum(each.mu**2 for each in spent) / len(spent))
@@ -482,7 +480,7 @@ class _Maker:
         return _Maker(self.survey, tasks, self.n)._aim_at(epsilon)
 
     def _aim_at(self, epsilon: float) -> SurveyPlan:
-        """The same with the protocols for a question that has this epsilon, for which the tasks are fitted."""
+        """Return the same with the protocols for a question that has this epsilon, for which the tasks are fitted."""
         parts = self.choose(epsilon)
         frugal = self.save_messages(parts)
         tried = [self._spend(each) for each in (parts, frugal) if each is not None]
@@ -498,7 +496,7 @@ class _Maker:
         return self._bundle([each.mu for each in spent], wanted, epsilon)
 
     def _spend(self, parts: Sequence[ShuffleProtocol]) -> tuple[list["_Spent"], float]:
-        """The parts with the least budgets whose errors are those wanted, and their epsilon together."""
+        """Return the parts with the least budgets whose errors are those wanted, and their epsilon together."""
         spent = [
             self._reach(question, task, part)
             for (question, task), part in zip(self.asked, parts, strict=True)
@@ -520,7 +518,7 @@ class _Maker:
             )
 
     def _reach(self, question: "Question", task: Task, part: ShuffleProtocol) -> "_Spent":
-        """The part with the least budget whose error is the wanted one or less."""
+        """Return the part with the least budget whose error is the wanted one or less."""
         assert question.error is not None
         spec = PartSpec.read(describe_part(question, part, _COMMON))
         promise = Promise(epsilon=_LARGEST_EPSILON, delta=self._left)
@@ -551,7 +549,7 @@ class _Spent(NamedTuple):
 def _search(
     at: Callable[[float], tuple[_Spent, float]], wanted: float, mu: float, error: float, n: int
 ) -> _Spent:
-    """The part whose error is `wanted` or a little less: errors are about proportional to 1 / mu."""
+    """Return the part whose error is `wanted` or a little less: errors are about proportional to 1 / mu."""
     most = gaussian_scale(Promise(epsilon=_LARGEST_EPSILON, delta=1e-8))
     best: _Spent | None = None
     low = 0.0

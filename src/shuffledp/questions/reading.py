@@ -27,8 +27,6 @@ from shuffledp.engine.values import as_numpy
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks.groups import Grouped
 
-__all__ = ["Early", "Reader"]
-
 _FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
 _FEW_VALUES = 1 << 20  # of a set of columns that are kept
 
@@ -81,7 +79,7 @@ class Reader:
         return cls(survey=survey, columns=columns, engine=engine, pool=pool, grouped=grouped)
 
     def count_people(self) -> int | None:
-        """How many rows there are, if the pass over the files says so: a survey leaves out nobody."""
+        """Return how many rows there are, if the pass over the files says so: a survey leaves out nobody."""
         for groups in self.grouped.result().values():
             return sum(int(as_numpy(times).sum()) for _, _, times in groups)
         return None
@@ -129,7 +127,7 @@ _Groups = Sequence[tuple[int, tuple[Any, ...], Any]]
 
 
 def _is_groupable(task: Task, columns: Sequence[Column]) -> bool:
-    """Whether a question's columns are grouped by value, and neither filtered nor counted by code."""
+    """Return whether a question's columns are grouped by value, and neither filtered nor counted by code."""
     filtered = any(column.where is not None for column in columns)
     if filtered or isinstance(task.domain, Reals) or not is_listable(task.domain):
         return False

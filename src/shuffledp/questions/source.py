@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from shuffledp.core.errors import DataError
 
-__all__ = ["Source", "read_table"]
-
 T = TypeVar("T")
 
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")

@@ -103,7 +103,7 @@ for _task in (
 
 
 def task_named(name: str) -> type[Task]:
-    """The task of that name.
+    """Return the task of that name.
 
     >>> task_named("mean").title
     "the average of everybody's numbers"
@@ -121,7 +121,7 @@ def task_named(name: str) -> type[Task]:
 
 
 def show_answer(task: str, estimate: Estimate, level: float) -> Picture:
-    """What to draw of the answer to a question, which may have been asked by group.
+    """Return what to draw of the answer to a question, which may have been asked by group.
 
     >>> from shuffledp import protocols, run
     >>> estimate = run(protocols.rr.make_local(epsilon=1.0), [True, False])
@@ -133,7 +133,7 @@ def show_answer(task: str, estimate: Estimate, level: float) -> Picture:
 
 
 def task_for(protocol: ShuffleProtocol) -> Task:
-    """The question that a protocol answers.
+    """Return the question that a protocol answers.
 
     >>> from shuffledp import SeededWords, protocols, run
     >>> protocol = protocols.duchi.make_local(lower=0, upper=10, steps=10, epsilon=1.0)

@@ -194,7 +194,7 @@ class Grouped(Task):
 
     @classmethod
     def of(cls, task: Task, groups: Categories) -> "Grouped":
-        """The task for each of the groups; numbers with many values are rounded to a grid."""
+        """Return the task for each of the groups; numbers with many values are rounded to a grid."""
         check_grouped(type(task))
         own = task.domain
         rounded = task.adds and (isinstance(own, Reals) or own.size > _FEW)
@@ -234,7 +234,7 @@ class Grouped(Task):
         return self.round_to(min(max(round(best), 1), _MOST_STEPS))
 
     def round_to(self, steps: int) -> "Grouped":
-        """The same with numbers on `steps` steps; numbers that are not rounded stay as they are."""
+        """Return the same with numbers on `steps` steps; numbers that are not rounded stay as they are."""
         own, groups = self.domain.parts
         if self.coarse and isinstance(own, Cells):
             cells = min(max(steps, _FEWEST_CELLS), _MOST_STEPS)
@@ -319,7 +319,7 @@ class Grouped(Task):
         return np.atleast_1d(np.asarray(self._answer(counts.astype(np.float64))))
 
     def _exact_truth(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
-        """The exact answer, from the numbers before they are rounded."""
+        """Return the exact answer, from the numbers before they are rounded."""
         own, names = self.domain.parts
         own.codes(numbers)
         codes = names.codes(groups)
@@ -330,7 +330,7 @@ class Grouped(Task):
         return np.asarray(sums / people)
 
     def _exact_shapes(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
-        """The exact answer, from the numbers themselves; 0 where nobody is."""
+        """Return the exact answer, from the numbers themselves; 0 where nobody is."""
         own, names = self.domain.parts
         found, codes = column(numbers), names.codes(groups)
         given = {"at": self.at} if self.at else {}
@@ -377,7 +377,7 @@ class Grouped(Task):
         return float(np.linalg.norm(self._numbers()))
 
     def convert(self, bins: Estimate) -> Estimate:
-        """The answers by group, from the histogram of all pairs."""
+        """Return the answers by group, from the histogram of all pairs."""
         value = self._answer(np.asarray(bins.value, dtype=np.float64))
         n, numbers = bins.limits[1], self._numbers()
         limits = (0.0, n)
@@ -535,7 +535,7 @@ class GroupError:
         return bound_means(*sums, fewest, people, (numbers[0], numbers[-1]))
 
     def _bin_ends(self, weights: Floats, tail: float) -> tuple[Floats, Floats]:
-        """The same as `_sum_ends`, from intervals of all bins of a group, which hold together."""
+        """Return the same as `_sum_ends`, from intervals of all bins of a group, which hold together."""
         ends = self.bins.exact_interval(1 - 2 * tail / self._shape[1])
         least, most = (np.maximum(np.asarray(end), 0.0).reshape(self._shape) for end in ends)
         ways = least * weights, most * weights
@@ -567,7 +567,7 @@ class PickedError:
 
 
 def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
-    """The answers by group without the last ones, which are `hidden`; if one number is left, that number alone.
+    """Return the answers by group without the last ones, which are `hidden`; if one number is left, that number alone.
 
     More than one is hidden where everybody has that many different values: then one bin has everybody once.
 
@@ -630,5 +630,5 @@ def check_grouped(task: type[Task]) -> None:
 
 
 def spread_groups(task: Task) -> Task:
-    """What protocols are asked: by group, a histogram over all pairs of answer and group."""
+    """Return what protocols are asked: by group, a histogram over all pairs of answer and group."""
     return Histogram(domain=Categories(k=task.domain.size)) if isinstance(task, Grouped) else task

@@ -113,7 +113,7 @@ def check_bins(domain: Domain, **arrays: Value) -> None:
 def declare_bins(
     task: str, given: Mapping[str, Any], column: Column | None
 ) -> tuple[Domain, tuple[str, ...]]:
-    """The domain that the options of a task with bins describe, and what of it is not private.
+    """Return the domain that the options of a task with bins describe, and what of it is not private.
 
     >>> declare_bins("histogram", {"lower": 1, "upper": 6}, None)
     (Integers(lower=1, upper=6), ())

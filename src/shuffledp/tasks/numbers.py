@@ -142,7 +142,7 @@ class _Distributed(Task):
         }
 
     def numbers(self, values: ArrayLike) -> Floats:
-        """The values, all of them in the domain."""
+        """Return the values, all of them in the domain."""
         self.domain.codes(values)
         return np.asarray(column(values), dtype=np.float64)
 
@@ -176,7 +176,7 @@ class Quantiles(_Distributed):
         return float(self.domain.upper) - float(self.domain.lower)
 
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
-        """How near one yes or no from everybody, asked group by group, brings a bisection."""
+        """Return how near one yes or no from everybody, asked group by group, brings a bisection."""
         from shuffledp.accounting.amplify import calibrate  # only plans need it
 
         stages = count_halvings(self.domain.size)
@@ -196,7 +196,7 @@ class Quantiles(_Distributed):
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
-        """Where each quantile lies in the range."""
+        """Return where each quantile lies in the range."""
         shown = make_picture(estimate, level, label=cls.name)
         low, high = estimate.limits
         return replace(shown, limits=(low, high) if low < high else None)
@@ -227,7 +227,7 @@ class Median(Quantiles):
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
-        """Where it lies in the range."""
+        """Return where it lies in the range."""
         shown = Quantiles.show(estimate, level)
         if len(shown.rows) > 1:  # of groups
             return shown
@@ -235,7 +235,7 @@ class Median(Quantiles):
 
 
 def count_halvings(size: int) -> int:
-    """How many questions "at most c?" find one of `size` values.
+    """Return how many questions "at most c?" find one of `size` values.
 
     >>> count_halvings(1000)
     10
@@ -244,7 +244,7 @@ def count_halvings(size: int) -> int:
 
 
 def bound_rank_error(group: int, stages: int, epsilon0: float, beta: float) -> float:
-    """How far the rank of a bisected quantile may be off, as a share of all, except with probability beta.
+    """Return how far the rank of a bisected quantile may be off, as a share of all, except with probability beta.
 
     Each of the stages asks a group of people, by randomized response. Hoeffding's inequality, which holds for samples
     drawn without replacement as well, and a union over the stages.

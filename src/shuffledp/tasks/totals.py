@@ -147,7 +147,7 @@ def choose_steps(n: int, epsilon: float) -> int:
 
 
 def exact_sum(domain: Domain, values: ArrayLike) -> tuple[float, int]:
-    """The sum of values that are all in the domain, rounded once at the end, and their number.
+    """Return the sum of values that are all in the domain, rounded once at the end, and their number.
 
     It is the sum of the values as given: a protocol that first rounds them to a grid is judged by
     what was asked.
@@ -173,7 +173,7 @@ def squared_error(estimate: Value, truth: Value) -> float:
 
 
 def mean_square(estimate: Value, truth: Value) -> float:
-    """The mean of (estimate - truth)^2 over the numbers of an answer.
+    """Return the mean of (estimate - truth)^2 over the numbers of an answer.
 
     >>> mean_square(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
     2.0
@@ -186,7 +186,7 @@ def mean_square(estimate: Value, truth: Value) -> float:
 
 
 def is_whole(value: float) -> bool:
-    """Whether a number has no fraction.
+    """Return whether a number has no fraction.
 
     >>> is_whole(3.0), is_whole(0.5), is_whole(math.inf)
     (True, False, False)
@@ -228,7 +228,7 @@ def _declare(task: str, given: dict[str, Any], column: Column | None) -> Integer
 
 
 def has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
-    """Whether numbers are reals: by the type of the column; of text, and in a plan, if an end is written as 0.0.
+    """Return whether numbers are reals: by the type of the column; of text, and in a plan, if an end is written as 0.0.
 
     The values themselves must not decide: that one of them is not an integer would reveal somebody's value.
 
@@ -241,7 +241,7 @@ def has_fractions(given: Mapping[str, Any], column: Column | None) -> bool:
 
 
 def read_ends(task: str, given: Mapping[str, Any]) -> tuple[float, float]:
-    """The smallest and the largest value, which must be given.
+    """Return the smallest and the largest value, which must be given.
 
     >>> read_ends("sum", {"lower": 0})
     Traceback (most recent call last):

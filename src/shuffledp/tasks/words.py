@@ -87,23 +87,23 @@ class Words(Task):
         return 2  # one word loses a person, another one gains one
 
     def count(self, values: ArrayLike) -> dict[str, int]:
-        """How many people have each word, the most frequent first."""
+        """Return how many people have each word, the most frequent first."""
         codes, times = np.unique(self.spelling.codes(values), return_counts=True)
         words = self.spelling.spell(codes)
         pairs = zip(words, times.tolist(), strict=True)
         return dict(Counter({word: n for word, n in pairs if word is not None}).most_common())
 
     def truth(self, values: ArrayLike) -> Floats:
-        """The counts of all words, the most frequent first."""
+        """Return the counts of all words, the most frequent first."""
         return np.array([*self.count(values).values()], dtype=np.float64)
 
     def align(self, estimate: Estimate, values: ArrayLike) -> Value:
-        """The exact counts of the words that were found."""
+        """Return the exact counts of the words that were found."""
         counts = self.count(values)
         return np.array([counts.get(word, 0) for word in estimate.labels or ()], dtype=np.float64)
 
     def loss(self, estimate: Value, truth: Value) -> float:
-        """The mean squared error of the counts of the same words."""
+        """Return the mean squared error of the counts of the same words."""
         found = np.asarray(estimate)
         return float(np.mean(np.square(found - np.asarray(truth)))) if found.size else 0.0
 
@@ -131,7 +131,7 @@ class Words(Task):
 
 
 def _read_sight(estimate: Estimate) -> dict[str, Any] | None:
-    """The threshold and the curve of detection, if the estimate has them."""
+    """Return the threshold and the curve of detection, if the estimate has them."""
     from shuffledp.protocols.hashed_prefixes import WordsError
 
     error = estimate.error

@@ -39,7 +39,7 @@ _TAG = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
 def find_data_folder() -> Path:
-    """Where surveys, the outbox and more languages of this person are: `shuffledp` in the folder for data.
+    """Return where surveys, the outbox and more languages of this person are: `shuffledp` in the folder for data.
 
     That is $XDG_DATA_HOME, by default ~/.local/share.
     """
@@ -200,13 +200,13 @@ class Asset:
 
 
 def _find_device() -> Path:
-    """The device's modules: part of the wheel, and of the repository beside the tests that run them."""
+    """Return the device's modules: part of the wheel, and of the repository beside the tests that run them."""
     packed = Path(__file__).parent / "device"
     return packed if packed.is_dir() else Path(__file__).parents[4] / "clients" / "js" / "src"
 
 
 def _strip(content: bytes, suffix: str) -> bytes:
-    """The code of a module without its comments, which are half of it: people wait for what they load.
+    """Return the code of a module without its comments, which are half of it: people wait for what they load.
 
     >>> _strip(b"// Add.\\n/** @param {number} a */\\nconst f = (/** @type {any} */ a) => a + 1; // one\\n", ".js")
     b'const f = (a) => a + 1; // one\\n'
@@ -233,7 +233,7 @@ def _read_all() -> dict[str, Asset]:
 
 
 def list_assets() -> tuple[str, ...]:
-    """The addresses of all files.
+    """Return the addresses of all files.
 
     >>> "/device/laws.js" in list_assets()
     True
@@ -242,7 +242,7 @@ def list_assets() -> tuple[str, ...]:
 
 
 def find_asset(address: str) -> Asset | None:
-    """The file of an address, or None.
+    """Return the file of an address, or None.
 
     >>> find_asset("/assets/../secret") is None
     True

@@ -76,7 +76,7 @@ def _list_rows(results: list[dict[str, Any]]) -> list[list[Any]]:
 
 
 def write_csv(results: list[dict[str, Any]]) -> str:
-    """The results as a table: one line per window, question and row."""
+    """Return the results as a table: one line per window, question and row."""
     lines = io.StringIO()
     writer = csv.writer(lines)
     for row in _list_rows(results):
@@ -126,7 +126,7 @@ def _write_cell(value: Any) -> str:
 
 
 def write_xlsx(results: list[dict[str, Any]]) -> bytes:
-    """The same as a workbook of one sheet; texts are texts there, whatever they begin with."""
+    """Return the same as a workbook of one sheet; texts are texts there, whatever they begin with."""
     rows = "".join(f"<row>{''.join(map(_write_cell, row))}</row>" for row in _list_rows(results))
     sheet = f'{_OPEN}<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{rows}</sheetData></worksheet>'
     parts = {
@@ -320,7 +320,7 @@ def _run(
 def make_app(
     analyzer: Analyzer, waiting: dict[int, str], health: Health | None = None
 ) -> Starlette:
-    """What readers of the result see."""
+    """Return what readers of the result see."""
     from starlette.applications import Starlette
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
@@ -374,7 +374,7 @@ def make_app(
 
 
 def _name_ends(question: Question) -> dict[str, str] | None:
-    """What the first and the last step of a scale mean, by their labels."""
+    """Return what the first and the last step of a scale mean, by their labels."""
     if question.asked.ends is None or question.labels is None:
         return None
     steps = question.labels[: -1 if question.asked.skip else None]
@@ -382,7 +382,7 @@ def _name_ends(question: Question) -> dict[str, str] | None:
 
 
 def describe_collection(collection: Collection) -> dict[str, Any]:
-    """What the pages of results say about a collection."""
+    """Return what the pages of results say about a collection."""
     questions = []
     for each in collection.questions:
         lower, upper = each.ends or (None, None)
@@ -410,7 +410,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
 
 
 def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
-    """The results as one page: no script, nothing from elsewhere, every text escaped."""
+    """Return the results as one page: no script, nothing from elsewhere, every text escaped."""
     say = html.escape
     style = (
         "table{display:block;overflow-x:auto}"
@@ -453,7 +453,7 @@ def _table(result: dict[str, Any], name: str) -> str:
 
 
 def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
-    """The results as a table for a terminal: one block per question, window after window."""
+    """Return the results as a table for a terminal: one block per question, window after window."""
     lines = [collection.title]
     for question in collection.questions:
         lines += ["", question.text]
@@ -494,7 +494,7 @@ def _count_people(answer: dict[str, Any]) -> str:
 
 
 def _round(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The value of each row and the ends of its interval, with the digits that the standard error supports.
+    """Return the value of each row and the ends of its interval, with the digits that the standard error supports.
 
     >>> _round({"estimate": [{"label": "yes", "value": 738.5, "stderr": 31.2, "low": 660.12, "high": 816.88}]})
     [('738', '660', '817')]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from shuffledp.live.serve.folders import Home
     from shuffledp.live.serve.http import Certificate
 
-__all__ = ["Operator", "ask", "ask_manifest", "fetch_document", "read_link", "send", "send_upload"]
-
 _PATIENCE = 120.0
 _SLOWEST = 100_000.0  # bytes per second of a long reply
 _MOST_PROBLEM = 1 << 14  # bytes of an error, or of a short reply
@@ -31,7 +29,7 @@ _FAILURE = 200  # bytes that say why a report was refused
 
 
 def read_link(link: str) -> tuple[str, bytes]:
-    """The URL of the document, and the id that it must have.
+    """Return the URL of the document, and the id that it must have.
 
     >>> url, expected = read_link("http://127.0.0.1:8000/collections/" + 64 * "a" + "#" + 64 * "a")
     >>> url[-4:], len(expected)
@@ -97,7 +95,7 @@ def ask(
 
 
 def fetch_document(link: str) -> tuple[bytes, bytes]:
-    """The bytes of the document, and the id that the link states."""
+    """Return the bytes of the document, and the id that the link states."""
     url, expected = read_link(link)
     import httpx
 
@@ -132,7 +130,7 @@ def send(device: Device, collection: Collection, window: int, *, tries: int = 5)
 def send_upload(
     collection: Collection, body: bytes, reports: int, client: httpx.Client | None = None
 ) -> list[str | None]:
-    """What the shuffler says of each report of an upload."""
+    """Return what the shuffler says of each report of an upload."""
     own = connect(collection.url) if client is None else client
     try:
         status, reply = ask(
@@ -162,7 +160,7 @@ def _read_problem(status: int, body: bytes) -> tuple[str, str]:
 def ask_manifest(
     client: httpx.Client, collection: Collection, window: int, secret: bytes
 ) -> tuple[bytes, bytes, dict[str, str]]:
-    """The manifest of a window, its signature, and the header that shows who asks."""
+    """Return the manifest of a window, its signature, and the header that shows who asks."""
     header = {"Authorization": f"Signature {sign_fetch(collection, window, secret).hex()}"}
     address = f"/batches/{window}/manifest"
     status, body = ask(client, "GET", address, most=_MOST_PROBLEM, headers=header)
@@ -178,7 +176,7 @@ def ask_manifest(
 def read_at_most(
     client: httpx.Client, address: str, most: int, headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """The body of a document or batch, up to a limit."""
+    """Return the body of a document or batch, up to a limit."""
     status, body = ask(client, "GET", address, most=most, headers=headers)
     if status != 200:
         raise WireError(*_read_problem(status, body))
@@ -218,7 +216,7 @@ class Operator:
         return self._ask("GET", "/status").json()  # type: ignore[no-any-return]
 
     def metrics(self) -> str:
-        """The same for a monitoring system."""
+        """Return the same for a monitoring system."""
         return self._ask("GET", "/metrics").text
 
     def close(self) -> dict[str, Any]:
@@ -235,7 +233,7 @@ class Operator:
             self._ask("POST", "/tokens", some)
 
     def count_tokens(self, hashes: list[bytes]) -> dict[str, int]:
-        """How many of these tokens are unused, spent, and unknown."""
+        """Return how many of these tokens are unused, spent, and unknown."""
         found = {"unused": 0, "spent": 0, "unknown": 0}
         for some in _split_hashes(hashes):
             for state, number in self._ask("POST", "/tokens/count", some).json().items():

@@ -10,8 +10,6 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["ImpatientProtocol", "limit_connections"]
-
 _PATIENCE = 30.0
 _MOST_HEAD = 1 << 16
 
@@ -21,7 +19,7 @@ _MOST_CONNECTIONS = 4096
 
 
 def limit_connections() -> int:
-    """How many connections fit the files that this process may open, as many as it can get."""
+    """Return how many connections fit the files that this process may open, as many as it can get."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _SPARE_FILES
     wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -80,7 +80,7 @@ class Home:
         return self.path / "analyzer"
 
     def seals(self, role: str) -> Path:
-        """The seal log of a role, outside of what a backup of the folder has."""
+        """Return the seal log of a role, outside of what a backup of the folder has."""
         return self.path.absolute().with_name(f"{self.path.absolute().name}.seals") / role
 
     @property
@@ -99,7 +99,7 @@ class Home:
         return self._read_databases()[0]
 
     def _read_databases(self) -> tuple[str | None, str | None]:
-        """Where the store is, and the seal log."""
+        """Return where the store is, and the seal log."""
         place = self.shuffler / "store.toml"
         if not place.exists():
             return None, None
@@ -143,7 +143,7 @@ class Home:
             )
 
     def collection(self) -> Collection:
-        """The collection, read strictly."""
+        """Return the collection, read strictly."""
         try:
             return Collection.read(self.document.read_bytes())
         except FileNotFoundError:
@@ -152,7 +152,7 @@ class Home:
             ) from None
 
     def open_shuffler(self, store: Store | None = None) -> Shuffler:
-        """The shuffler with its store, or with another one; refuses keys that others may read."""
+        """Return the shuffler with its store, or with another one; refuses keys that others may read."""
         self.check_length()
         collection = self.collection()
         secrets = ShufflerSecrets.load(self.shuffler, collection)
@@ -176,7 +176,7 @@ class Home:
         return PostgresLog(log, collection.id)
 
     def open_store(self) -> Store:
-        """The shuffler's store."""
+        """Return the shuffler's store."""
         where = self.database
         if where is not None:
             return PostgresStore(where, self.collection())
@@ -188,7 +188,7 @@ class Home:
         return SqliteStore(self.shuffler / "store.sqlite", self.collection())
 
     def list_ended(self) -> set[int]:
-        """The windows that take no more reports, as the shuffler's store says."""
+        """Return the windows that take no more reports, as the shuffler's store says."""
         store = self.open_store()
         try:
             last, ended = store.closed(), set(store.rows())
@@ -198,7 +198,7 @@ class Home:
         return ended if last is None else ended | set(range(last + 1, count))
 
     def open_analyzer(self, opener: Opener = open_records) -> Analyzer:
-        """The analyzer with its files; refuses keys that others may read."""
+        """Return the analyzer with its files; refuses keys that others may read."""
         collection = self.collection()
         check_private(self.analyzer)
         secrets = AnalyzerSecrets.load(self.analyzer, collection)
@@ -212,7 +212,7 @@ class Home:
 
 
 def _list_there(path: Path) -> set[Path]:
-    """The folder and all that is in it, if it is there."""
+    """Return the folder and all that is in it, if it is there."""
     return {path, *path.rglob("*")} if path.exists() else set()
 
 
@@ -232,7 +232,7 @@ class Place:
             return int(probe.getsockname()[1])
 
     def locate(self, port: int) -> str:
-        """The address of a port.
+        """Return the address of a port.
 
         >>> Place().locate(8000)
         'http://127.0.0.1:8000'
@@ -241,7 +241,7 @@ class Place:
         return f"http{'s' if self.certificate else ''}://{named}:{port}"
 
     def locate_shuffler(self, port: int) -> str:
-        """The address of a shuffler whose operator also runs the analyzer."""
+        """Return the address of a shuffler whose operator also runs the analyzer."""
         return self.locate(port) + (ONE_OPERATOR if self.certificate else "")
 
     def check(self, collection: Collection) -> None:
@@ -331,7 +331,7 @@ def start_roles(
     workers: int | None = None,
     place: Place = _HERE,
 ) -> list[Role]:
-    """The shuffler, and the analyzer with these options, ready; if one of them is not, both end."""
+    """Return the shuffler, and the analyzer with these options, ready; if one of them is not, both end."""
     port = urlsplit(home.collection().url).port
     assert port is not None  # whoever plays all roles chose one
     results = place.locate(analyzer_port)

@@ -52,7 +52,7 @@ class Certificate:
 
     @classmethod
     def read(cls, text: str) -> Certificate:
-        """The files that `CERT,KEY` names, if they belong together."""
+        """Return the files that `CERT,KEY` names, if they belong together."""
         chain, _, key = text.partition(",")
         found = cls(chain=Path(chain), key=Path(key))
         try:
@@ -97,7 +97,7 @@ def choose_certificate(host: str, tls: str | None, folder: Path) -> Certificate 
 
 
 def _is_address(host: str) -> bool:
-    """Whether it is an IP address, or may be a name.
+    """Return whether it is an IP address, or may be a name.
 
     >>> [_is_address(host) for host in ("survey.example", "fe80::1", "192.0.2.7", "Survey.example", "a b", "")]
     [True, True, True, False, False, False]
@@ -110,7 +110,7 @@ def _is_address(host: str) -> bool:
 
 
 def _keep(host: str, folder: Path) -> Certificate:
-    """The certificate of a host that is kept in the folder; a new one if there is none, or it ends soon."""
+    """Return the certificate of a host that is kept in the folder; a new one if there is none, or it ends soon."""
     from cryptography.x509 import load_pem_x509_certificate
 
     name = host.replace(":", "_")
@@ -220,7 +220,7 @@ def problem(status: int, reason: str, sentence: str, *, field: str | None = None
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The body, never more than it may be, and never compressed."""
+    """Return the body, never more than it may be, and never compressed."""
     if "content-encoding" in request.headers:
         raise WireError("malformed", "uploads are not compressed")
     try:
@@ -243,7 +243,7 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 def host_of(where: Request | str) -> str:
-    """The host that was asked for, without its port.
+    """Return the host that was asked for, without its port.
 
     >>> host_of("http://127.0.0.1:8000")
     '127.0.0.1'

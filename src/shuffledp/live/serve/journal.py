@@ -132,7 +132,7 @@ class Health:
 
 
 def keep_token(path: Path, journal: Journal) -> str:
-    """The token that is there, so that whoever has it can keep it, or a new one."""
+    """Return the token that is there, so that whoever has it can keep it, or a new one."""
     if path.exists():
         return read_private(path).decode().strip()
     token = randomness.token_hex(16)
@@ -184,6 +184,6 @@ def write_counts(name: str, label: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def write_health(health: Health) -> list[str]:
-    """Whether something is wrong, and how often it was."""
+    """Return whether something is wrong, and how often it was."""
     failing = f"shuffledp_failing {int(health.sentence is not None)}"
     return [failing, *write_counts("failures_total", "kind", health.failures)]

@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
     _Work = Callable[[Request, dict[str, Any]], Any]
 
-__all__ = ["Desk", "Planner", "make_desk_app", "run_desk"]
-
 _Z, _LEVEL = 1.96, 0.95  # of a 95 % interval
 _MOST_BYTES = 1 << 18
 _SOLVED = 0.01
@@ -125,7 +123,7 @@ class Planner:
         }
 
     def _solve(self, survey: SurveyFile, wanted: float) -> Design:
-        """The smallest floor with which no bar errs by more than `wanted` of the range."""
+        """Return the smallest floor with which no bar errs by more than `wanted` of the range."""
         low, high = 0.0, LARGEST_FLOOR / survey.settings.reports_per_device
         if math.isinf(survey.settings.floor):
             low = high = math.inf  # there is none to look for
@@ -152,7 +150,7 @@ class Planner:
 
 
 def _make_up(question: Question, people: int) -> Counts:
-    """How many people have each code, in a made-up result whose bars are all different."""
+    """Return how many people have each code, in a made-up result whose bars are all different."""
     counts: Counts = np.floor(people * make_decreasing_law(question)).astype(np.int64)
     counts[0] += people - counts.sum()
     return counts
@@ -195,7 +193,7 @@ def _draw_bar(label: str, value: float, low: float, high: float) -> dict[str, An
 
 
 def _imagine_words(question: Question, people: int) -> dict[str, Any]:
-    """The rarest word that is found in 95 % of cases, and one of twice as many people."""
+    """Return the rarest word that is found in 95 % of cases, and one of twice as many people."""
     needed = measure_sight(question.protocol, people)
     assert needed is not None  # whatever looks for words knows what it sees
     variance = float(np.max(question.protocol.analyzer.variance(np.array([people]))))
@@ -376,7 +374,7 @@ class Desk(Planner):
         return {"id": started, "page": draft.collection.page}
 
     def document(self, identity: str) -> bytes | None:
-        """The document of a draft that was previewed, for a look at its page; None if there is none."""
+        """Return the document of a draft that was previewed, for a look at its page; None if there is none."""
         with self._lock:
             draft = self._drafts.get(identity)
         return None if draft is None else draft.collection.raw
@@ -471,7 +469,7 @@ class Desk(Planner):
 
 
 def make_desk_app(desk: Planner, token: str) -> Starlette:
-    """The page and its interface; a `Planner` alone has no collections."""
+    """Return the page and its interface; a `Planner` alone has no collections."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import JSONResponse
@@ -509,13 +507,13 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
 
 
 def _explain(error: ShuffledpError) -> Response:
-    """What is wrong, and with which field."""
+    """Return what is wrong, and with which field."""
     named = error.name if isinstance(error, ParameterError) else None
     return problem(400, "refused", str(error), field=named)
 
 
 def _make_routes(desk: Desk, guard: Callable[[_Work], Callable[[Request], Any]]) -> list[Route]:
-    """What a desk has beyond a planner."""
+    """Return what a desk has beyond a planner."""
     from starlette.responses import Response
     from starlette.routing import Route
 
@@ -563,7 +561,7 @@ def _refuse(request: Request, token: str) -> Response | None:
 
 
 def read_form(content: dict[str, Any]) -> dict[str, Any]:
-    """The survey that the page sends, whose decimals are strings.
+    """Return the survey that the page sends, whose decimals are strings.
 
     >>> read_form({"epsilon": "0.5", "collection": {"people": 100, "local_epsilon": "3"}})
     {'epsilon': 0.5, 'collection': {'people': 100, 'local_epsilon': 3.0}}

@@ -188,7 +188,7 @@ class Intake:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     async def seal_dummies(self, window: int) -> Octets:
-        """The dummies of a window: sealed by the pool, a few at a time, so that uploads never wait long."""
+        """Return the dummies of a window: sealed by the pool, a few at a time, so that uploads never wait long."""
         collection, loop = self.shuffler.collection, asyncio.get_running_loop()
         plains = draw_dummies(collection)
         pieces = [plains[start : start + _SEALED] for start in range(0, len(plains), _SEALED)]
@@ -211,7 +211,7 @@ class Intake:
         return np.concatenate([each for each in sealed if each is not None])
 
     async def receive(self, sealed: Sequence[bytes]) -> Reply:
-        """What became of these reports: durable before this returns."""
+        """Return what became of these reports: durable before this returns."""
         upload = _Upload(sealed, asyncio.get_running_loop().create_future())
         try:
             self._sealed.put_nowait(upload)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.question import Question
 
-__all__ = ["Rehearsal", "rehearse"]
-
 _PATIENCE = 600.0
 _WORDS = 50  # that are made up
 

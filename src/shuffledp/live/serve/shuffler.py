@@ -165,7 +165,7 @@ class Buckets:
         self._levels: OrderedDict[str | None, tuple[float, float]] = OrderedDict()
 
     def allow(self, address: str | None, now: float) -> bool:
-        """Whether one more request is within the limit."""
+        """Return whether one more request is within the limit."""
         if address in _OURSELVES:
             return True
         level, before = self._levels.pop(address, (self._size, now))
@@ -212,7 +212,7 @@ class ShufflerServer:
         self._analyzer_seen: float | None = None
 
     def public(self) -> Starlette:
-        """What devices and the analyzer see."""
+        """Return what devices and the analyzer see."""
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
 
@@ -442,7 +442,7 @@ class ShufflerServer:
         return Response(status_code=204)
 
     def admin(self) -> Starlette:
-        """What the operator sees: on a Unix socket, with a bearer token, never for a browser."""
+        """Return what the operator sees: on a Unix socket, with a bearer token, never for a browser."""
         from starlette.applications import Starlette
         from starlette.routing import Route
 
@@ -620,7 +620,7 @@ def run_shuffler(
 
 
 def _open(home: Home, journal: Journal) -> Shuffler:
-    """The shuffler, also if its store cannot be opened now: it can still show documents, and try again."""
+    """Return the shuffler, also if its store cannot be opened now: it can still show documents, and try again."""
     try:
         return home.open_shuffler()
     except (sqlite3.OperationalError, AwayError) as error:

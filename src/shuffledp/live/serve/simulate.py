@@ -38,16 +38,6 @@ if TYPE_CHECKING:
     from shuffledp.live.design import SurveyFile
     from shuffledp.live.wire.question import Question
 
-__all__ = [
-    "Sent",
-    "Simulated",
-    "make_decreasing_law",
-    "read_places",
-    "seal_people",
-    "send_people",
-    "try_survey",
-]
-
 _PIECE = 1_000  # people whose reports are sealed at once
 _FEW = 2_000  # sealed sooner than a pool has started
 _worker: dict[str, Any] = {}
@@ -209,7 +199,7 @@ def try_survey(
     where: Filter | str | None = None,
     on_invalid: OnInvalid | str = "error",
 ) -> tuple[Collection, dict[str, Any], Simulated]:
-    """What a collection would publish if the people of a file answered: a plan, tried before anybody is asked.
+    """Return what a collection would publish if the people of a file answered: a plan, tried before anybody is asked.
 
     Messages are randomized and counted, and the noise of the servers is drawn, as in the real one; nothing is sealed or
     sent. This machine sees every value. `where` and `on_invalid` are those of `read_places`.
@@ -251,7 +241,7 @@ def make_decreasing_law(question: Question) -> Floats:
 def seal_people(
     collection: Collection, window: int, places: Mapping[str, Codes]
 ) -> list[list[bytes]]:
-    """The sealed messages of each of these people, randomized with secure words."""
+    """Return the sealed messages of each of these people, randomized with secure words."""
     plains = encode_many(collection, places, SecureWords())
     return [
         [seal_inner(collection, window, row[person].tobytes()) for row in plains]

@@ -25,19 +25,6 @@ from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_js
 from shuffledp.live.wire.texts import Texts, read_texts
 from shuffledp.protocols.one_question import SAMPLED
 
-__all__ = [
-    "FORMATS",
-    "LARGEST_FLOOR",
-    "ONE_OPERATOR",
-    "Collection",
-    "Noise",
-    "Pledge",
-    "ShufflerKey",
-    "Windows",
-    "read_url",
-    "write_document",
-]
-
 ONE_OPERATOR = "/one-operator"
 """How an address ends if one operator plays all roles there: every link says it, and every id depends on it."""
 FORMATS = ("shuffledp collection 1", "shuffledp collection 2")
@@ -66,7 +53,7 @@ class Windows:
         return self.start + (window + 1) * self.seconds + self.grace
 
     def at(self, now: float) -> int | None:
-        """The window of a moment; None outside of all.
+        """Return the window of a moment; None outside of all.
 
         >>> days = Windows(start=1000, seconds=100, count=2, grace=10)
         >>> days.at(1100), days.at(999), days.at(1200), days.closes(1)
@@ -159,7 +146,7 @@ class Collection:
         return f"{self.url}/c/{self.id.hex()}#{self.id.hex()}"
 
     def question(self, name: str) -> Question:
-        """The question of that name."""
+        """Return the question of that name."""
         for each in self.questions:
             if each.name == name:
                 return each
@@ -167,12 +154,12 @@ class Collection:
         raise DataError(f"there is no question {name!r}; there are {names}")
 
     def key_for(self, window: int) -> ShufflerKey:
-        """The shuffler's key for a window."""
+        """Return the shuffler's key for a window."""
         return next(key for key in self.shuffler_keys if key.first <= window <= key.last)
 
     @classmethod
     def read(cls, raw: bytes, expected_id: bytes | None = None) -> "Collection":
-        """The collection that the bytes describe; if an id is given, they must have it."""
+        """Return the collection that the bytes describe; if an id is given, they must have it."""
         if expected_id is not None and hashlib.sha256(raw).digest() != expected_id:
             raise WireError("document", "its hash is not the id of the collection")
         top = Fields("document", read_json(raw))
@@ -243,7 +230,7 @@ def write_document(
     analyzer_sign: bytes,
     tokens: bool = False,
 ) -> Collection:
-    """The document of a new collection, read back and verified: a promise that does not hold is refused.
+    """Return the document of a new collection, read back and verified: a promise that does not hold is refused.
 
     It has a `title`, or `texts` with one and more.
     """
@@ -400,7 +387,7 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 def read_url(text: str) -> str:
-    """The URL, if it is https, or http on this very machine, and has nothing else in it.
+    """Return the URL, if it is https, or http on this very machine, and has nothing else in it.
 
     >>> read_url("https://survey.example:8443/a")
     'https://survey.example:8443/a'

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from shuffledp.core.errors import WireError
-from shuffledp.core.octets import OVERHEAD
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import (
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
         X25519PublicKey,
     )
     from cryptography.hazmat.primitives.hpke import Suite
-
-__all__ = ["OVERHEAD", "SUITE", "open_sealed", "private_key", "public_bytes", "public_key", "seal"]
 
 SUITE = 1
 """DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. 2 is reserved for a post-quantum hybrid."""
@@ -31,7 +28,7 @@ def _suite() -> "Suite":
 
 @cache
 def public_key(raw: bytes) -> "X25519PublicKey":
-    """The public key of these 32 bytes."""
+    """Return the public key of these 32 bytes."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
     return X25519PublicKey.from_public_bytes(raw)
@@ -39,14 +36,14 @@ def public_key(raw: bytes) -> "X25519PublicKey":
 
 @cache
 def private_key(raw: bytes) -> "X25519PrivateKey":
-    """The private key of these 32 bytes."""
+    """Return the private key of these 32 bytes."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
     return X25519PrivateKey.from_private_bytes(raw)
 
 
 def public_bytes(secret: bytes) -> bytes:
-    """The public half of a private key.
+    """Return the public half of a private key.
 
     >>> len(public_bytes(bytes(31) + b"x"))
     32
@@ -66,7 +63,7 @@ def seal(plain: bytes, public: bytes, info: bytes) -> bytes:
 
 
 def open_sealed(sealed: bytes, secret: bytes, info: bytes) -> bytes:
-    """What was sealed for this key and this `info`; `WireError` otherwise.
+    """Return what was sealed for this key and this `info`; `WireError` otherwise.
 
     >>> open_sealed(bytes(60), bytes(range(32)), b"")
     Traceback (most recent call last):

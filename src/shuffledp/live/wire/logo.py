@@ -84,7 +84,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 def _keep_chunks(raw: bytes) -> Iterator[bytes]:
-    """The chunks of a PNG that draw."""
+    """Yield the chunks of a PNG that draw."""
     place, kind = len(_PNG), b""
     while kind != b"IEND":
         size = int.from_bytes(raw[place : place + 4])
@@ -100,7 +100,7 @@ def _keep_chunks(raw: bytes) -> Iterator[bytes]:
 
 
 def _keep_segments(raw: bytes) -> Iterator[bytes]:
-    """The segments of a JPEG that draw, each scan with its data."""
+    """Yield the segments of a JPEG that draw, each scan with its data."""
     place, sized = len(_JPEG), False
     while raw[place : place + 1] == b"\xff" and (mark := raw[place + 1 : place + 2]):
         code = mark[0]
@@ -125,7 +125,7 @@ def _keep_segments(raw: bytes) -> Iterator[bytes]:
 
 
 def _find_scan_end(raw: bytes, place: int) -> int:
-    """Where the next mark stands: in the data of a scan 0xFF is followed by 0, or restarts it."""
+    """Return where the next mark stands: in the data of a scan 0xFF is followed by 0, or restarts it."""
     while (place := raw.find(b"\xff", place)) >= 0 and place + 1 < len(raw):
         if raw[place + 1] != 0 and not 0xD0 <= raw[place + 1] <= 0xD7:
             return place

@@ -51,7 +51,7 @@ class Opened(NamedTuple):
 def encode_answers(
     collection: Collection, answers: Mapping[str, object], rng: WordSource
 ) -> list[bytes]:
-    """The randomized answers of one person: one plaintext for each message, all of one size."""
+    """Return the randomized answers of one person: one plaintext for each message, all of one size."""
     return encode_places(collection, place_answers(collection, answers), rng)
 
 
@@ -63,7 +63,7 @@ def encode_places(
 
 
 def place_answers(collection: Collection, answers: Mapping[str, object]) -> dict[str, Codes]:
-    """The place of each answer of one person in its domain; refuses what is missing, unknown or misspelt.
+    """Return the place of each answer of one person in its domain; refuses what is missing, unknown or misspelt.
 
     Who leaves out a question that may be skipped has chosen its last category.
     """
@@ -135,12 +135,12 @@ def seal_inner(collection: Collection, window: int, plain: bytes) -> bytes:
 
 
 def open_inner(collection: Collection, window: int, inner: bytes, secret: bytes) -> bytes:
-    """The plaintext of one message."""
+    """Return the plaintext of one message."""
     return open_sealed(inner, secret, _inner_info(collection, window))
 
 
 def report_id(collection: Collection, window: int, inners: bytes) -> bytes:
-    """What makes two copies of a report one report."""
+    """Return what makes two copies of a report one report."""
     content = _REPORT + collection.id + window.to_bytes(4, "big") + inners
     return hashlib.sha256(content).digest()[:16]
 
@@ -169,12 +169,12 @@ def seal_report(
 
 
 def join_upload(collection: Collection, reports: Sequence[bytes]) -> bytes:
-    """The body of an upload."""
+    """Return the body of an upload."""
     return collection.id + b"".join(reports)
 
 
 def split_upload(collection: Collection, body: bytes) -> list[bytes]:
-    """The reports of an upload, still sealed: cheap checks before any decryption."""
+    """Return the reports of an upload, still sealed: cheap checks before any decryption."""
     size = collection.report_size
     count, rest = divmod(len(body) - 32, size)
     if rest or not 1 <= count <= MOST_REPORTS:
@@ -187,7 +187,7 @@ def split_upload(collection: Collection, body: bytes) -> list[bytes]:
 
 
 def open_report(collection: Collection, sealed: bytes, secrets: dict[int, bytes]) -> Opened:
-    """What the shuffler sees of a report, or `WireError`. `secrets` has the keys that are in use."""
+    """Return what the shuffler sees of a report, or `WireError`. `secrets` has the keys that are in use."""
     header = sealed[:2]
     if header[0] != SUITE:
         raise WireError("malformed", f"the suite {header[0]} is not {SUITE}")
@@ -245,7 +245,7 @@ class Manifest:
 
     @classmethod
     def read(cls, raw: bytes) -> "Manifest":
-        """The manifest of these bytes."""
+        """Return the manifest of these bytes."""
         found = Fields("manifest", read_json(raw))
         manifest = cls(
             collection_id=found.key("collection"),
@@ -258,7 +258,7 @@ class Manifest:
         return manifest
 
     def sign(self, secret: bytes) -> bytes:
-        """The shuffler's signature."""
+        """Return the shuffler's signature."""
         return sign(secret, _MANIFEST + self.raw)
 
     @classmethod
@@ -286,7 +286,7 @@ class Manifest:
 
 
 def write_receipt(manifest: Manifest, secret: bytes) -> bytes:
-    """The analyzer's receipt: its signature over the manifest. Now the shuffler may delete the batch."""
+    """Return the analyzer's receipt: its signature over the manifest. Now the shuffler may delete the batch."""
     return sign(secret, _RECEIPT + manifest.raw)
 
 
@@ -349,7 +349,7 @@ def sort_records(records: Octets) -> "np.ndarray[Any, np.dtype[np.intp]]":
 
 
 def check_batch(manifest: Manifest, batch: bytes, collection: Collection) -> Octets:
-    """The records[messages, inner_size] of a batch that is what its manifest says, in the order of their bytes.
+    """Return the records[messages, inner_size] of a batch that is what its manifest says, in the order of their bytes.
 
     In any other order copies of a message need not be neighbours, and the order itself may say who sent what.
     """
@@ -366,7 +366,7 @@ def check_batch(manifest: Manifest, batch: bytes, collection: Collection) -> Oct
 
 
 def is_sorted(records: Octets) -> bool:
-    """Whether no record is below the one before it; equal ones may follow each other.
+    """Return whether no record is below the one before it; equal ones may follow each other.
 
     >>> rows = np.frombuffer(b"ababac", dtype=np.uint8).reshape(3, 2)
     >>> is_sorted(rows), is_sorted(rows[::-1])

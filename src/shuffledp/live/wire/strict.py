@@ -11,17 +11,6 @@ from typing import Any, NoReturn
 
 from shuffledp.core.errors import WireError
 
-__all__ = [
-    "MOST_BYTES",
-    "UNWANTED",
-    "Fields",
-    "as_decimal",
-    "read_decimal",
-    "read_hex",
-    "read_json",
-    "write_canonical",
-]
-
 _LARGEST = 2**53
 _DEEPEST = 8
 MOST_BYTES = 1 << 20
@@ -45,7 +34,7 @@ _UNWANTED = re.compile(
 
 
 def read_json(raw: bytes) -> dict[str, Any]:
-    """The object that the bytes say, strictly.
+    """Return the object that the bytes say, strictly.
 
     >>> read_json(b'{"a": 1}')
     {'a': 1}
@@ -117,7 +106,7 @@ def _check_text(text: str) -> None:
 
 
 def write_canonical(content: Mapping[str, Any]) -> bytes:
-    """The bytes we write: keys in their order, no blanks. Readers never depend on it.
+    """Return the bytes we write: keys in their order, no blanks. Readers never depend on it.
 
     >>> write_canonical({"b": [1, "x"], "a": None})
     b'{"b":[1,"x"],"a":null}'
@@ -128,7 +117,7 @@ def write_canonical(content: Mapping[str, Any]) -> bytes:
 
 
 def as_decimal(value: float) -> str:
-    """The shortest decimal string that reads back as the number.
+    """Return the shortest decimal string that reads back as the number.
 
     >>> as_decimal(0.25), as_decimal(1e-8), as_decimal(1e16)
     ('0.25', '1e-8', '1e16')
@@ -137,7 +126,7 @@ def as_decimal(value: float) -> str:
 
 
 def read_decimal(name: str, text: object) -> float:
-    """The number that a decimal string writes.
+    """Return the number that a decimal string writes.
 
     >>> read_decimal("delta", "1e-8")
     1e-08
@@ -179,11 +168,11 @@ class Fields:
         self._left = dict(content)
 
     def has(self, name: str) -> bool:
-        """Whether it is there, and not taken yet."""
+        """Return whether it is there, and not taken yet."""
         return name in self._left
 
     def take(self, name: str) -> Any:
-        """The value, whatever it is; it must be there."""
+        """Return the value, whatever it is; it must be there."""
         if name not in self._left:
             raise _bad(f"{self._where} lacks {name!r}")
         return self._left.pop(name)

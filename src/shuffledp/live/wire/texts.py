@@ -14,8 +14,6 @@ from shuffledp.core.errors import WireError
 from shuffledp.live.wire.logo import MOST_BYTES, check_logo
 from shuffledp.live.wire.strict import Fields
 
-__all__ = ["Asking", "Kind", "Part", "Texts", "read_asking", "read_texts", "suggest_kind"]
-
 _LONGEST = 4_000  # characters of a text that is more than a line
 _LONGEST_LOGO = 40 + 4 * MOST_BYTES // 3
 _STEPS = 11  # of a scale, at most
@@ -49,7 +47,7 @@ def _kinds_of(task: str) -> tuple[Kind, ...]:
 
 
 def suggest_kind(task: str) -> Kind:
-    """How questions of a task are asked if nothing else is said, and in format 1.
+    """Return how questions of a task are asked if nothing else is said, and in format 1.
 
     >>> suggest_kind("count"), suggest_kind("mean_by_group")
     (<Kind.YES_NO: 'yes_no'>, <Kind.NUMBER: 'number'>)
@@ -97,7 +95,7 @@ class Asking:
 
 
 def read_asking(content: object, name: str, task: str, labels: Sequence[str] | None) -> Asking:
-    """How a document asks a question, strictly; what it says must fit its task and its labels."""
+    """Return how a document asks a question, strictly; what it says must fit its task and its labels."""
     found = Fields("asked", content)
     said = found.text("kind", 20)
     if said not in [each.value for each in _kinds_of(task)]:
@@ -190,7 +188,7 @@ class Texts:
 
 
 def read_texts(found: Fields) -> Texts:
-    """The texts of a document, strictly."""
+    """Return the texts of a document, strictly."""
     texts = Texts(
         title=found.text("title"),
         language=found.text("language", 20),

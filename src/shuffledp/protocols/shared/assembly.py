@@ -299,14 +299,14 @@ def _floor(about: Spec, parts: Parts) -> Guarantee:
 
 
 def _add_values(parts: Parts) -> float:
-    """The local epsilon of all values of a person together."""
+    """Return the local epsilon of all values of a person together."""
     if parts.values == 1:
         return parts.device.epsilon0
     return float_above(parts.values * Fraction(parts.device.epsilon0))
 
 
 def _count_words(parts: Parts) -> int:
-    """How many words a person takes; several values have blocks of the cipher of their own."""
+    """Return how many words a person takes; several values have blocks of the cipher of their own."""
     width = tape_width(parts.device)
     return width if parts.values == 1 else 2 * parts.values * -(-width // 2)
 
