@@ -37,6 +37,7 @@ from shuffledp.live.wire.question import Question
 from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.protocols.server_hashing import (
+    TASK,
     AmongHashed,
     HashedBin,
     choose_hashing,
@@ -104,7 +105,7 @@ def serve_questions(
 
 def _may_hash(asked: "DesignQuestion", given: dict[str, Any]) -> bool:
     """Whether it is a histogram of so many categories that hashing may help."""
-    return asked.kind == given["task"] == "histogram" and given["k"] > _FEW and "s" not in given
+    return asked.kind == given["task"] == TASK and given["k"] > _FEW and "s" not in given
 
 
 def _err(made: Sequence[ShuffleProtocol], places: Sequence[int], people: int) -> float:

@@ -46,8 +46,8 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.server_noise import NAME, SERVERS, find_noise
 from shuffledp.protocols.shared.hashing import SPARE_BITS, LinearHashing
 
-__all__ = ["AmongHashed", "HashedBin", "choose_hashing", "find_added", "make_server_hashing"]
-
+TASK = "histogram"
+"""The one kind of question that it answers."""
 _DEGREE = 32  # of the field: the function 0, which tells no categories apart, is hardly ever drawn
 _LAW_MAX = 1 << 16  # messages; a longer list would take seconds
 _PROOF = "the exact law of the uniform messages that each server adds, by itself"
@@ -272,13 +272,13 @@ def make_server_hashing(
     """
     device = HashedBin(k=k, r=r, s=s, width=width, floor=epsilon)
     analyzer = AmongHashed(device=device, messages=messages, parts=parts)
-    given = {"task": "histogram", "epsilon": epsilon, "k": k, "parts": parts}
+    given = {"task": TASK, "epsilon": epsilon, "k": k, "parts": parts}
     given |= {"messages": messages, "r": r, "s": s, "width": width}
     guarantee = _guarantee(Scattered(messages=messages, support=device.q), device.find_moved())
     return ShuffleProtocol(
         name=NAME,
         parameters={name: value for name, value in given.items() if value is not None},
-        task="histogram",
+        task=TASK,
         randomizer=device,
         analyzer=analyzer,
         guarantee=guarantee,

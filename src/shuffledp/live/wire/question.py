@@ -412,12 +412,12 @@ def _make_protocol(name: str, task: str, given: dict[str, Any]) -> ShuffleProtoc
 
 def _serve(task: str, given: dict[str, Any], noise: Added) -> ShuffleProtocol:
     """The protocol whose bins get this noise of the servers."""
-    from shuffledp.protocols.server_hashing import make_server_hashing
+    from shuffledp.protocols.server_hashing import TASK, make_server_hashing
     from shuffledp.protocols.server_noise import make_server_noise
 
     bins = "histogram" if task in BY_GROUP else task
     if isinstance(noise, HashedDummies):
-        if task != "histogram":
+        if task != TASK:
             raise DataError(f"hashed noise is for histograms, not for {task}")
         own = {"r": noise.r, "s": noise.s, "width": noise.width, "messages": noise.messages}
         return make_server_hashing(**own, **given)
