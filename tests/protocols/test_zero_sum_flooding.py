@@ -269,3 +269,13 @@ class TestProtocol:
         protocol = zero_sum_flooding.make(n=10**6, epsilon=1000.0, delta=1e-6, lower=0, upper=4)
         assert protocol.guarantee.epsilon == 12.0
         assert protocol.guarantee.delta <= 1e-6
+
+
+def test_a_user_sends_at_most_the_value_the_noise_and_the_flood():
+    """Of values other than 0 one message, of the noise as many as its law has, and of the flood what it says."""
+    for case in EXAMPLES.cases("tiny"):
+        device = case.protocol.randomizer
+        noise = max(sum(pair) for pair, mass in device.noise.law().items() if mass)
+        assert device.cost.messages_max == 1 + noise + device.flood.most
+        most = max(len(sent) for sent, mass in device.flood.law().items() if mass)
+        assert most <= device.flood.most
