@@ -260,3 +260,14 @@ class TestNormalMills:
         with pytest.raises(UnsupportedError, match="not certified"):
             bound_normal_mills(np.array([-10.5]))
         assert bound_normal_mills(np.empty(0))[0].size == 0
+
+
+def test_many_laws_at_once_are_those_of_a_few(monkeypatch):
+    """How many numbers are computed at once changes no bit."""
+    rng = np.random.default_rng(3)
+    N = rng.integers(100, 10**6, size=300).astype(np.float64)
+    k = np.floor(N * rng.uniform(0.3, 0.499, size=300))
+    whole = bound_mills(k, N, 0.5)
+    for cells in (1, 1000, 7000):
+        monkeypatch.setattr(enclosures, "_CELLS", cells)
+        assert all(map(np.array_equal, whole, bound_mills(k, N, 0.5)))

@@ -7,6 +7,7 @@ from shuffledp import ParameterError
 from shuffledp.numerics import galois
 from shuffledp.numerics.galois import (
     POLYNOMIALS,
+    cubics,
     double,
     line,
     multiples,
@@ -175,3 +176,18 @@ def test_no_systems():
 def test_parity(dtype):
     words = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, 200, dtype=dtype)
     assert parity(words).tolist() == [word.bit_count() % 2 for word in words.tolist()]
+
+
+@pytest.mark.parametrize(("r", "size"), [(2, 4), (5, 20), (13, 5000), (32, 40_000)])
+def test_cubics_by_their_bits(r, size):
+    """Two rounds of codes, and tables of one to three lookups: as Horner's rule by schoolbook says."""
+    rng = np.random.default_rng(r)
+    functions = tuple(tuple(rng.integers(1 << r, size=4).tolist()) for _ in range(3))
+    x = np.arange(size)
+    found = cubics(functions, x, size, r)
+    for t, function in enumerate(functions):
+        for code in {0, 1, size - 1, *rng.integers(size, size=20).tolist()}:
+            value = 0
+            for coefficient in function:
+                value = slow_multiply(value, int(code), r, POLYNOMIALS[r]) ^ coefficient
+            assert found[t, code] == value

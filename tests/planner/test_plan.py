@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import shuffledp as sdp
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Categories
+from shuffledp.core.privacy import Model
+from shuffledp.planner import rows
 from shuffledp.planner.choice import SAME
 
 COUNT = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6}
@@ -249,3 +252,18 @@ def test_very_long_messages_are_not_evaluated():
     reasons = {row.protocol: row.reason for row in plan.rows if row.model.value == "local"}
     assert "a message has 100,000 bits" in reasons["symmetric_unary"]
     assert reasons["krr"] is None
+
+
+def test_messages_that_are_too_long_at_every_epsilon_are_not_made_at_many(monkeypatch):
+    made, fill = Counter(), rows._fill
+
+    def watch(bare, candidate, *given):
+        made[candidate.name] += candidate.model is Model.SHUFFLE
+        return fill(bare, candidate, *given)
+
+    monkeypatch.setattr(rows, "_fill", watch)
+    plan = sdp.plan("histogram", n=50_000, k=5000, epsilon=9.0, delta=1e-6)
+    reasons = {row.protocol: row.reason for row in plan.rows if row.model is Model.SHUFFLE}
+    assert "a message has 5,000 bits" in reasons["symmetric_unary"]
+    assert made["symmetric_unary"] == 2
+    assert max(made.values()) > 2  # elsewhere smaller epsilons are tried, as far as 1

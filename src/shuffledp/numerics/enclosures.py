@@ -46,6 +46,7 @@ _STIRLING = 4e-14  # error of `stirling_error`: 1.3e-14 of its series, 16 steps 
 _TERMS = 18  # of the series of the deviance: the next one is below 0.1^18 / 300
 _FEWEST, _MOST = 10, 256  # steps of the continued fraction
 _LAPLACE = 100  # steps of Laplace's fraction: from x = 2 on its ends agree to 20 digits
+_CELLS = 1 << 16  # numbers of an array that are computed at once
 _STEPS = 60.0  # times 1 / z^2, z deviations below the mean: then its ends agree to 6 digits or more
 
 
@@ -230,20 +231,24 @@ def _step_back(
     k: Floats, N: Floats, room: Floats, p: float, q: float, steps: int
 ) -> tuple[Floats, Floats]:
     """p (N - k) / K_0, from an enclosure of K_steps back to one of K_0."""
-    n = np.arange(steps + 1, dtype=np.float64)[:, None]
-    left = np.maximum(k + 1 - n, 0.0) * n * q  # 0 from the end of the fraction on
-    near = np.maximum(N - k + 2 * n - 1, 1.0)
-    alpha = left * (N - k + n - 1) * (N + n) * q / near**2
-    share = (N - k + n) / (N - k + 2 * n + 1)
-    beta = n + left / near + share * (room + n * (1 + p))
-    unsure = share * (4 * UNIT * ((N + 1) * min(p, q) + np.abs(room)))  # the error of `room`
-    around = np.stack([beta - unsure, beta + unsure], axis=1)  # [steps + 1, 2, laws]
-    ends = np.stack([around[-1, 0], np.full(k.shape, math.inf)])
-    for i in range(steps - 1, -1, -1):
-        ends = around[i] + alpha[i + 1] / ends[::-1]
+    rest = N - k
+    lost = 4 * UNIT * ((N + 1) * min(p, q) + np.abs(room))  # the error of `room`
+    at_once = max(1, _CELLS // max(len(k), 1))  # steps, so that their numbers stay in the cache
+    ends, after = np.ones((2, len(k))), np.array([[0.0], [math.inf]])  # K_steps from beta on
+    for last in range(steps, -1, -at_once):
+        n = np.arange(max(last - at_once + 1, 0), last + 1, dtype=np.float64)[:, None]
+        left = np.maximum(k + 1 - n, 0.0) * n * q  # 0 from the end of the fraction on
+        near = np.maximum(rest + 2 * n - 1, 1.0)
+        alpha = left * (rest + n - 1) * (N + n) * q / near**2
+        share = (rest + n) / (rest + 2 * n + 1)
+        beta = n + left / near + share * (room + n * (1 + p))
+        unsure = share * lost
+        around = np.stack([beta - unsure, beta + unsure], axis=1)  # [steps at once, 2, laws]
+        for i in range(len(n) - 1, -1, -1):
+            ends, after = around[i] + after / ends[::-1], alpha[i]
     # Each alpha and beta has at most 12 roundings, and each step two more.
     wrong = 16 * (steps + 2) * UNIT
-    top = p * (N - k)
+    top = p * rest
     return top / ends[1] * (1 - wrong), top / ends[0] * (1 + wrong)
 
 

@@ -16,6 +16,7 @@ a step, and each system may have pivots of its own.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,7 @@ _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 _SYSTEMS = 1 << 12  # their pairs stay in the CPU's cache
 _AT_ONCE = 1 << 14  # products: their factors stay there, too
+_LOOKED_UP = 11  # bits: a table of their images stays in the cache
 _LISTED = 1 << 20  # candidates listed at once
 
 POLYNOMIALS = {
@@ -95,6 +97,54 @@ def multiply(a: Words, x: Codes, size: int, r: int) -> Words:
     for i, multiple in enumerate(multiples(a, size, r)):
         product ^= multiple * (factors >> word(i) & word(1))
     return product
+
+
+def apply_linear(images: Words, words: Codes) -> Words:
+    """Return the XOR of images[i] over the set bits i of each word, looked up for some bits at a time.
+
+    >>> apply_linear(np.array([9, 1, 2], dtype=np.uint8), np.array([0, 3, 7]))
+    array([ 0,  8, 10], dtype=uint8)
+    """
+    found = np.zeros(len(words), dtype=images.dtype)
+    for start in range(0, len(images), _LOOKED_UP):
+        table = np.zeros(1, dtype=images.dtype)
+        for image in images[start : start + _LOOKED_UP]:
+            table = np.concatenate([table, table ^ image])
+        found ^= table[(words >> start) & (len(table) - 1)]
+    return found
+
+
+def cubics(functions: tuple[tuple[int, int, int, int], ...], x: Codes, size: int, r: int) -> Words:
+    """Return a x^3 + b x^2 + c x + d in GF(2^r), [functions, len(x)], for each (a, b, c, d) and x < size <= 2^r.
+
+    Squaring is linear in the bits of x, and so is a product with a constant: one product is left for all functions.
+
+    >>> cubics(((1, 0, 0, 0), (0, 1, 2, 3)), np.array([0, 1, 2]), 3, 4)
+    array([[0, 1, 8],
+           [3, 0, 3]], dtype=uint8)
+    """
+    powers, affine, leading, last = _find_images(functions, size, r)
+    found = np.empty((len(functions), len(x)), dtype=last.dtype)
+    for start in range(0, len(x), _AT_ONCE):
+        part = x[start : start + _AT_ONCE]
+        cube = multiply(apply_linear(powers, part), part, size, r).astype(np.int64)
+        for t in range(len(functions)):
+            value = apply_linear(affine[:, t], part) ^ apply_linear(leading[:, t], cube)
+            found[t, start : start + _AT_ONCE] = value ^ last[t]
+    return found
+
+
+@lru_cache(maxsize=16)
+def _find_images(
+    functions: tuple[tuple[int, int, int, int], ...], size: int, r: int
+) -> tuple[Words, Words, Words, Words]:
+    """Return what the bits i of x add: (z^i)^2 to x^2, and b (z^i)^2 + c z^i and a z^i to each function; and the d."""
+    a, b, c, d = np.array(functions, dtype=np.min_scalar_type((1 << r) - 1)).T
+    bits = (size - 1).bit_length()
+    powers = np.array(multiples(np.ones_like(a[:1]), 1 << 2 * bits, r))[::2, 0]
+    squares = np.array(multiples(b, 1 << 2 * bits, r))[::2]  # [bits, functions]
+    affine = squares ^ np.array(multiples(c, size, r))
+    return powers, affine, np.array(multiples(a, 1 << r, r)), d
 
 
 def line(b: Words, doublings: Sequence[Words], size: int) -> Words:

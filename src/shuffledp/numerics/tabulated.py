@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import repeat
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +45,8 @@ _SLOW, _PACE = 0.95, 64  # where steps are so near to 1, every 64th weight is so
 _HIGHEST = 1000  # bits of a weight, which must be a float
 _DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
-Step = Callable[[int], tuple[int, int]]
-"""step(k) = w(k+1) / w(k), as numerator and denominator."""
+Step = tuple[int, int, int]
+"""(a, b, c): w(k+1) / w(k) = (a k + b) / (c (k + 1))."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,8 @@ class Tabulated:
 
 @lru_cache(maxsize=64)  # a table can have ten thousands of shares
 def _moment(shares: tuple[int, ...], first: int, power: int) -> int:
-    return sum(share * value**power for value, share in enumerate(shares, start=first))
+    values = range(first, first + len(shares))
+    return sum(map(mul, shares, values if power == 1 else map(pow, values, repeat(power))))
 
 
 def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
@@ -234,12 +237,11 @@ def _round_up(rate: Decimal, bits: int) -> int:
 
 def _negative_binomial_step(r: Fraction, p: Fraction) -> Step:
     a, b = p.numerator * r.denominator, p.numerator * r.numerator
-    c = p.denominator * r.denominator
-    return lambda k: (a * k + b, c * (k + 1))
+    return a, b, p.denominator * r.denominator
 
 
 def _poisson_step(mean: Fraction) -> Step:
-    return lambda k: (mean.numerator, mean.denominator * (k + 1))
+    return 0, mean.numerator, mean.denominator
 
 
 def _table(
@@ -251,15 +253,20 @@ def _table(
     """
     weights, tail = _weights(step, limit, first, bits, most)
     total = sum(weights)
-    shares = [((weight << bits + 1) + total) // (2 * total) for weight in weights]
+    shares, off = [], 0  # twice what rounding moves, in units of 1 / (2^bits total)
+    for weight in weights:
+        share, rest = divmod((weight << bits + 1) + total, 2 * total)
+        shares.append(share)
+        off += abs(total - rest)
     # What rounding left over goes where it changes least, relatively.
-    shares[shares.index(max(shares))] += (1 << bits) - sum(shares)
-    off = sum(
-        abs(share * total - (weight << bits)) for share, weight in zip(shares, weights, strict=True)
-    )
+    largest = shares.index(max(shares))
+    left, weight = (1 << bits) - sum(shares), weights[largest] << bits + 1
+    off -= abs(2 * shares[largest] * total - weight)
+    shares[largest] += left
+    off += abs(2 * shares[largest] * total - weight)
     # Every weight was rounded down; each of them is above 2^120 units.
     rounding = len(weights) * 2.0**-90
-    distance = float(Fraction(off, 2 * total << bits)) + tail / total + rounding
+    distance = float(Fraction(off, 4 * total << bits)) + tail / total + rounding
     while shares[-1] == 0:
         shares.pop()
     return tuple(shares), distance * (1 + 1e-12)
@@ -272,21 +279,25 @@ def _weights(
     weight = total = 1 << bits + _SPARE
     weights, small, limiting = [weight], bits + 16, float(limit)
     pace = _PACE if limiting > _SLOW else 1
+    a, b, c = step
+    halvings = c.bit_length() - 1 if c.bit_count() == 1 else None  # to shift is faster
+    up = a * first + b
     for k in range(first, _LONGEST):
-        up, down = step(k)
-        weight = weight * up // down
+        weight = weight * up
+        weight = (weight // c if halvings is None else weight >> halvings) // (k + 1)
         if (k - first) % pace == 0:
             if weight.bit_length() > _HIGHEST:
                 raise UnsupportedError(
                     "the noise of one user is too much for a table: too few users"
                 )
             # The largest step that is still to come: the next one, or the limit.
-            following = max(up / down, limiting) * (1 + 1e-15)
+            following = max(up / (c * (k + 1)), limiting) * (1 + 1e-15)
             if following < 1 and (k >= most or weight < (total >> small) * (1 - following)):
                 return weights, (weight + 1) / (1 - following)
         if k < most:
             weights.append(weight)
             total += weight
+        up += a
     raise UnsupportedError(_TOO_LONG)
 
 

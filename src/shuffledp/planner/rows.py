@@ -230,6 +230,7 @@ _GAPS = (0.2, 0.3, 0.4, 0.5)  # a wider gap between two noises costs accuracy an
 _STEP, _CLOSE = 1.5, 1.01  # ratios of epsilons: while one is searched for, and when it is found
 _UNDER = 1e-3  # below the epsilon of the floor, so that the calibration stays within it
 _ISLANDS = 8  # steps of _CLOSE
+_TOO_LONG = "a message has"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -466,7 +467,8 @@ def evaluate(candidate: Candidate, asked: Problem, limits: Limits) -> Row:
     try:
         row = _fill(bare, candidate, asked, limits)
     except ShuffledpError as error:
-        return _at_less(bare, candidate, asked, limits) or replace(bare, reason=str(error))
+        less = _at_less(bare, candidate, asked, limits, str(error))
+        return less or replace(bare, reason=str(error))
     return _within(row, candidate, asked, limits)
 
 
@@ -525,16 +527,21 @@ def _at_floor(row: Row, candidate: Candidate, asked: Problem, limits: Limits) ->
         return row
 
 
-def _at_less(bare: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row | None:
+def _at_less(
+    bare: Row, candidate: Candidate, asked: Problem, limits: Limits, reason: str
+) -> Row | None:
     """Return the row at the largest epsilon below the one asked for, but above 1, where there is one."""
     if candidate.model is not Model.SHUFFLE:
         return None
+    same = False
 
     def row_at(epsilon: float) -> Row | None:
+        nonlocal same
         less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
         try:
             row = _within(_fill(bare, candidate, less, limits), candidate, less, limits)
-        except ShuffledpError:
+        except ShuffledpError as error:
+            same = str(error) == reason
             return None
         return row if row.available else None
 
@@ -543,6 +550,8 @@ def _at_less(bare: Row, candidate: Candidate, asked: Problem, limits: Limits) ->
     while found is None and low > 1:
         low, high = low / _STEP, low
         found = row_at(low)
+        if same and reason.startswith(_TOO_LONG):  # then its length is not a matter of epsilon
+            return None
     while found is not None and high > _CLOSE * low:
         middle = math.sqrt(low * high)
         better = row_at(middle)
@@ -597,7 +606,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Problem) -> Measured:
     if cost.bits_per_message > LONGEST_MESSAGE:
         # Nobody sends it, and its exact law takes minutes to evaluate.
         raise UnsupportedError(
-            f"a message has {cost.bits_per_message:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
+            f"{_TOO_LONG} {cost.bits_per_message:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
         )
     if cost.messages_mean > MOST_MESSAGES:
         raise UnsupportedError(

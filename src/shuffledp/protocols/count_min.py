@@ -47,7 +47,7 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.numerics.galois import check_degree, multiply
+from shuffledp.numerics.galois import check_degree, cubics
 from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
@@ -151,15 +151,10 @@ class CountMin:
 
     def cells(self, codes: Codes) -> Counts:
         """[rows, len(codes)]: the message of each category in each row."""
-        dtype = np.min_scalar_type((1 << self.r) - 1)
-        shift = dtype.type(self.r - (self.width.bit_length() - 1))
-        found = np.empty((self.rows, len(codes)), dtype=np.int64)
-        for t, (leading, *rest) in enumerate(self.functions):
-            value = np.full(len(codes), leading, dtype=dtype)
-            for coefficient in rest:
-                value = multiply(value, codes, self.k, self.r) ^ dtype.type(coefficient)
-            found[t] = (value >> shift).astype(np.int64) + t * self.width
-        return found
+        drop = self.r - (self.width.bit_length() - 1)
+        found = cubics(self.functions, codes, self.k, self.r).astype(np.int64) >> drop
+        cells: Counts = found + self.width * np.arange(self.rows)[:, None]
+        return cells
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         row, each = self.row, self.row.words_per_input
@@ -319,7 +314,8 @@ class CountMinAnalyzer:
 
     def foresee(self, inputs: Counts) -> Estimate:
         """Return an estimate for this data set: the functions are public, and who collides is theirs to say."""
-        return self.estimate(self.randomizer.deal(inputs, SeededWords(0)))
+        dealt = self.randomizer.deal(inputs, SeededWords(0))
+        return self._estimate(dealt, self._everything(), None)  # a million names would take long
 
     def estimate_of(self, tally: Tally, categories: ArrayLike) -> Estimate:
         """Return the answer for some categories only: for domains too large to list.
