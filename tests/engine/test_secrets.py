@@ -109,3 +109,15 @@ def test_a_result_goes_to_a_file_that_says_its_format(tmp_path, name):
     with pytest.raises(sdp.ParameterError, match=r"must end in one of \.json, \.csv, \.tsv, \.par"):
         write_result(RECORD, Path(tmp_path, name))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_a_column_is_refused_without_quoting_a_value():
+    for values in (np.array([[SECRET, 2], [3, 4]]), np.array([SECRET + 1j])):
+        with pytest.raises(sdp.DataError, match=r"^the values are not one column: \w+$"):
+            take_column(values)
+    with pytest.raises(sdp.DataError, match="int is not a column of values"):
+        take_column(SECRET)
+    hidden = np.ma.masked_array(np.array([1, SECRET], dtype=object), mask=[False, True])
+    assert take_column(hidden).array.to_pylist() == ["1", None]
+    typed = np.ma.masked_array([1, SECRET], mask=[False, True])
+    assert take_column(typed).array.to_pylist() == [1, None]

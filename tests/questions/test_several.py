@@ -168,3 +168,18 @@ def test_what_has_no_answer_is_refused(task: str, more: dict[str, Any], said: st
         given["categories"] = KINDS
     with pytest.raises(sdp.ShuffledpError, match=said):
         sdp.ask(make_table(20), task, **given)
+
+
+def test_empty_places_are_filled_so_that_everybody_has_as_many() -> None:
+    """Whoever has two categories of three has the third place empty, and no other."""
+    table = {"who": [1, 1, 2, 3, 3, 3, 4], "kind": ["a", "b", "a", "a", "b", "c", None]}
+    people = sdp.engine.People.read("who", max_categories=3)
+    question = sdp.Question(
+        name="kind", task="histogram", column="kind", options={"categories": KINDS}, people=people
+    )
+    survey = sdp.Survey.of(question, epsilon=8.0, model="central", on_invalid="drop")
+    (part,) = survey.prepare(table, rng=sdp.SeededWords(1)).parts
+    counted = Counter(part.column.array.to_pylist())
+    nones = sorted(name for name in counted if name not in KINDS)
+    assert [counted[name] for name in nones] == [1, 2, 3]  # person 4; 2 and 4; 1, 2 and 4
+    assert counted.total() == 3 * 4

@@ -237,6 +237,18 @@ test("messages of a tall tree are as long as its numbers, and bins have an end",
   }
 });
 
+test("a mixture of two laws is as private as the weaker one", () => {
+  const common = { domain: { type: "Reals", lower: "0.0", upper: "1.0", steps: "2" }, word_bits: "8", epsilon0: "4.0" };
+  const piecewise = { type: "Piecewise", ...common, stride: "1", window: "2", low: "10", extra: "108" };
+  const mix = (/** @type {string} */ slope, epsilon0 = "4.0") =>
+    buildRandomizer({ type: "Hybrid", ...common, epsilon0, threshold: "100", piecewise, duchi: { type: "Duchi", ...common, slope } });
+  assert.deepEqual(mix("50").ratio, [118n, 10n]);
+  assert.deepEqual(mix("120").ratio, [248n, 8n]);
+  assert.throws(() => mix("50", "2.4"), isLaw); // ln 11.8 is more
+  assert.throws(() => mix("120", "3.4"), isLaw); // ln 31 is more
+  assert.equal(mix("50", "2.5").size, 3);
+});
+
 test("a number of a group becomes one end of the group's own range", async () => {
   const { questions: [, , , cost] } = await readChanged(() => {});
   const sent = [];

@@ -362,7 +362,7 @@ def _has_type(values: Any) -> bool:
 
 def _list_objects(values: Any) -> list[Any]:
     if isinstance(values, np.ma.MaskedArray):
-        return [*values.filled(None)]
+        return list(values.tolist())  # None where it is masked
     try:
         return list(values)
     except TypeError:
