@@ -184,4 +184,4 @@ def test_messages_are_refused(tmp_path, monkeypatch):
     words = ["randomize", "x.csv", "--task", "count", "--epsilon", "1", "--model", "central"]
     result = CliRunner().invoke(app, [*words, "--out", "m.parquet"])
     assert result.exit_code == 2
-    assert all(part in result.stderr for part in ("'central' is not one of", "'shuffle', 'local'"))
+    assert "'central' is not one of 'shuffle'" in result.stderr
