@@ -292,7 +292,7 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
         first, last = steps.bracket(share)
         axes.plot([steps.ends[0], last], [share, share], color=GREY, lw=0.9, ls=":")
         axes.plot([first, last], [share, share], color=INK, lw=1.6, marker="|", markersize=8)
-        _write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends)  # fmt: skip
+        _write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends, below=True)  # fmt: skip
     room = steps.ends[1] - steps.ends[0]
     axes.axis((steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room, -0.02, 1.03))
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
@@ -302,11 +302,20 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
 
 
 def _write_beside(
-    axes: Axes, text: str, interval: tuple[float, float], y: float, limits: tuple[float, float]
+    axes: Axes,
+    text: str,
+    interval: tuple[float, float],
+    y: float,
+    limits: tuple[float, float],
+    *,
+    below: bool = False,
 ) -> None:
-    """At the right of an interval, at its left where there is no room, or above it if it is that wide."""
+    """Write at the right of an interval, at its left where there is no room, or above it if it is that wide.
+
+    What stands at the right is `below` it where a curve rises there.
+    """
     (low, high), room = interval, 0.3 * (limits[1] - limits[0])
-    x, shift, side = high, (10, 6), "left"
+    x, shift, side = high, (10, -8 if below else 6), "left"
     if high > limits[1] - room:
         above = low < limits[0] + room
         x, shift, side = (low, (4, 9), "left") if above else (low, (-10, 6), "right")
