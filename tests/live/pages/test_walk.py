@@ -186,10 +186,10 @@ def test_the_page_says_which_numbers_it_has_recomputed(browser, place):
     none = {"local_epsilon": math.inf, "trust_the_shuffler": True, "noise": Noise.SERVERS}
     with Visit(browser) as visit:
         show_page(visit, place)
-        assert "claimed by the survey" in visit.page.text_content("main")
+        visit.page.get_by_text("claimed by the survey").first.wait_for(state="attached")
     with Visit(browser) as visit:
         show_page(visit, place, questions=noisy, **none)
-        assert "recomputed here, from the noise" in visit.page.text_content("main")
+        visit.page.get_by_text("recomputed here, from the noise").first.wait_for(state="attached")
 
 
 def test_closing_says_what_it_deletes_and_asks(browser, demonstration):
