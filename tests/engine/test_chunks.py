@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from shuffledp import SeededWords, protocols
-from shuffledp.engine import chunks, groups, local
+from shuffledp import Bits, DataError, SeededWords, protocols
+from shuffledp.engine import OnInvalid, chunks, groups, local
+from shuffledp.engine.codes import Coded, Coder
+from shuffledp.engine.columns import take_column
 from support import any_protocol
 
 
@@ -40,3 +42,15 @@ def test_groups_of_people_read_words_of_their_own(name, monkeypatch):
             after = SeededWords(2)
             after.skip(301 * protocol.randomizer.words_per_input, protocol.randomizer.word_bits)
             assert source.words(1)[0] == after.words(1)[0]
+
+
+def test_one_person_is_enough_and_nobody_is_refused():
+    job = chunks.Job(column=take_column([1, 0]), coder=Coder.for_part(Bits(), OnInvalid()))
+    one = chunks.Pass(job, iter([(Coded(np.array([1]), None, None), "seen")]))
+    assert [*one] == ["seen"]
+    assert (one.n, one.rows) == (1, 1)
+    one.require_people()
+    nobody = chunks.Pass(job, iter([]))
+    assert [*nobody] == []
+    with pytest.raises(DataError, match=r"has no valid value$"):
+        nobody.require_people()

@@ -6,13 +6,15 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import shuffledp as sdp
 from file_support import SUFFIXES, N, people, write
-from shuffledp.engine.columns import read_chunks
+from shuffledp.engine.columns import read_chunks, take_column
 from shuffledp.engine.formats import Format
 
 AGES = sdp.Integers(lower=0, upper=120)
@@ -541,3 +543,31 @@ class TestStandardInput:
         self.give(monkeypatch, ROWS)
         with pytest.raises(sdp.DataError, match="named twice"):
             sdp.open_column(["-", "-"], "x")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pd.Categorical(["b", "a", None]), "dictionary"),
+        (pd.Series(["b", "a"], dtype="string").astype("category"), "dictionary"),
+        (pd.Categorical([2, 10, None]), "large_string"),
+        (pd.Series([2.5, 1.0], dtype="category"), "large_string"),
+        (pd.Categorical(pd.Series(["b", 2], dtype=object)), "large_string"),
+        (pd.Series([2, 10]), "int64"),
+        (pd.Series([2, "a"], dtype=object), "large_string"),
+        (np.array([2, 10]), "int64"),
+        (np.array([2, 10], dtype=object), "large_string"),
+        ([2, 10], "large_string"),
+    ],
+)
+def test_only_declared_types_decide_what_values_are(values, kind):
+    """The categories of pandas have the type of the values, but for text: they are read as text is."""
+    array = take_column(values).array
+    assert str(array.type).startswith(kind)
+    assert len(array) == len(values)
+
+
+def test_values_that_are_not_one_column_are_not_quoted():
+    with pytest.raises(sdp.DataError, match=r"^the values are not one column: \w+$") as caught:
+        take_column(np.array([[1, 2], [3, 47]]))
+    assert "47" not in str(caught.value)

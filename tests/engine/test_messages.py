@@ -10,7 +10,9 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
+from shuffledp.core.randomizer import tape_width
 from shuffledp.engine import chunks, columns, local, messages
+from shuffledp.engine.codes import Coded
 from support import any_protocol
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
@@ -290,3 +292,17 @@ def test_many_files_of_spool(column, tmp_path, monkeypatch):
     codes = COUNTRIES.codes(people()["country"])
     expected = local.tally_each(KRR, codes, sdp.SeededWords(5)).counts
     np.testing.assert_array_equal(sdp.tally_file(tmp_path / "m.parquet").tally.counts, expected)
+
+
+@pytest.mark.parametrize(("word_bits", "octets"), [(16, 2), (17, 3)])
+def test_pieces_have_as_many_people_as_their_words_fit(monkeypatch, word_bits, octets):
+    """A word of 17 bits takes three bytes; a piece has one person at least."""
+    device = sdp.protocols.krr.make_local(k=4, epsilon=1.0, word_bits=word_bits).randomizer
+    each = octets * tape_width(device)
+    some = Coded(np.arange(7) % 4, None, None)
+    (whole,) = messages._encode_pieces(device, some, sdp.SeededWords(3))
+    assert len(whole) == 7
+    for held, sizes in ((1, [1] * 7), (3 * each, [3, 3, 1]), (4 * each - 1, [3, 3, 1])):
+        monkeypatch.setattr(messages, "_PIECE_BYTES", held)
+        pieces = messages._encode_pieces(device, some, sdp.SeededWords(3))
+        assert [len(piece) for piece in pieces] == sizes

@@ -1,6 +1,7 @@
 """Rows that a database reduces by itself become the same people, bit by bit, as rows that Python reads."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -91,3 +92,96 @@ def test_nulls_and_numbers_that_are_none_count_as_nothing(tmp_path):
     _, values, rows, taken, counts = people_of(where, Reduce.MEAN, KM, "drop")
     assert {*values} == {(4.0).hex(), None}
     assert rows == 306 > taken == sum(counts)
+
+
+def plan(data, how=Reduce.SUM, domain=KM, policy="drop", missing=(), person="who", **more):
+    """The query of the database, if it does the work by itself."""
+    opened = {name: more.pop(name) for name in ("where", "also") if name in more}
+    named = {name: more.pop(name) for name in ("of", "max_rows") if name in more}
+    column = open_column(data, "v", people=People.read(person, **named), **opened)
+    column = replace(column, **{name: more.pop(name) for name in ("moments",) if name in more})
+    asked = replace(OnInvalid.read(policy), missing=missing)
+    reduction = Reduction(column=column, how=how, domain=domain, policy=asked, key="key", **more)
+    return reducing.write_direct(reduction, reducing.list_whole(column))
+
+
+def test_whatever_else_decides_about_a_value_is_left_to_python(tmp_path):
+    """Filters, groups, dates as numbers, numbers that mean nothing, answers about rows, names and other formats."""
+    table = {"who": [1, 1, 2], "v": [3, 4, 5], "name": ["a", "b", "a"], "yes": [True, False, True]}
+    typed = write(table, tmp_path / "t.parquet")
+    assert plan(typed) is not None
+    assert plan(typed, missing=("NA", "", "inf", "nan")) is not None
+    assert plan(typed, missing=("NA", "-1")) is None
+    assert plan(typed, where="v > 3") is None
+    assert (
+        plan(typed, by="name", groups=sdp.Categories(k=2, names=("a", "b")), also=("name",)) is None
+    )
+    assert plan(typed, moments="days") is None
+    assert plan(typed, of="rows", max_rows=2) is None
+    assert plan(typed, person="name") is None
+    assert plan(typed, person=("who", "name")) is None
+    assert plan(typed, how=Reduce.FIRST) is None
+    assert plan(typed, how=Reduce.ANY, domain=sdp.Bits()) is None  # 3 is no truth value by its type
+    assert plan(typed, how=Reduce.ANY, domain=sdp.Categories(k=9)) is None
+    assert plan(write(table, tmp_path / "t.csv")) is None
+    assert plan(write(table, tmp_path / "t.arrow")) is None
+    real = write({**table, "v": [0.5, 1.5, 2.5]}, tmp_path / "real.parquet")
+    assert plan(real) is None
+    assert plan(real, domain=HOURS) is not None
+    assert plan(real, how=Reduce.ROWS) is not None
+    text = write({**table, "v": ["3", "4", "5"]}, tmp_path / "text.parquet")
+    assert plan(text, domain=HOURS) is None
+    assert plan(text, how=Reduce.ROWS) is not None  # whatever the values are
+    assert plan([typed, real], domain=HOURS) is not None
+    assert plan([typed, text], domain=HOURS) is None
+    assert plan([typed, tmp_path / "t.csv"]) is None
+
+
+def test_people_of_two_columns_and_of_two_files_are_the_same_people(tmp_path, monkeypatch):
+    """In order of their names; the types of a column may differ between files."""
+    one = {"who": [2, 1, 2], "home": [1, 9, 1], "v": pa.array([3, 4, 5], pa.int32())}
+    two = {"who": [1, 2, 1], "home": [9, 3, 8], "v": pa.array([2**40, 7, None], pa.int64())}
+    files = [write(each, tmp_path / f"{name}.parquet") for name, each in (("a", one), ("b", two))]
+    for person, sums in ((("who", "home"), [None, 4 + 2**40, 8, 7]), (("who",), [4 + 2**40, 15])):
+        column = open_column(files, "v", people=People.read(person))
+        given = {"domain": KM, "policy": OnInvalid.read("drop"), "key": "key"}
+        reduction = Reduction(column=column, how=Reduce.SUM, **given)
+        assert reducing.write_direct(reduction, reducing.list_whole(column)) is not None
+        found = reduce_here(reduction)
+        assert found.column.array.to_pylist() == sums
+        assert (found.rows, found.taken) == (6, 5)
+        with monkeypatch.context() as patched:
+            patched.setattr(reducing, "write_direct", lambda *_: None)
+            assert sorted(map(str, reduce_here(reduction).column.array.to_pylist())) == sorted(
+                map(str, sums)
+            )
+
+
+def test_rows_of_nobody_and_missing_values_are_read_again_to_be_named(tmp_path):
+    """Only what is dropped anyway may be missing; without rows there is nothing to look at."""
+
+    def clean(values, who, policy):
+        where = write(
+            {"who": pa.array(who, pa.int64()), "v": pa.array(values, pa.float64())},
+            tmp_path / "t.parquet",
+        )
+        column = open_column(where, "v", people=People.read("who"))
+        reduction = Reduction(
+            column=column, how=Reduce.SUM, domain=HOURS, policy=OnInvalid.read(policy), key="key"
+        )
+        query = reducing.write_direct(reduction, (True,))
+        with reducing.connect(1) as connection:
+            found = connection.sql(query).arrow()
+            found = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
+            rows = reducing.count_rows(connection, reduction)
+        assert rows == len(values)
+        return reducing.is_clean(reduction, found, rows)
+
+    assert clean([1.0], [1], "error")
+    assert clean([1.0, None, math.nan], [1, 1, 2], "null=drop,nan=drop")
+    assert not clean([1.0, None], [1, 1], "error")
+    assert not clean([1.0, None], [1, 1], "nan=drop")
+    assert not clean([1.0, math.nan], [1, 1], "null=drop")
+    assert clean([1.0, 2.0], [1, 1], "null=drop")
+    assert not clean([1.0, 2.0], [1, None], "null=drop,nan=drop")
+    assert not clean([], [], "null=drop,nan=drop")

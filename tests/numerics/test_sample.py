@@ -98,3 +98,15 @@ def test_no_count_between_the_limits_of_the_noise():
     low, high = bound_sampling(0.32, 0.34, 10, 100, 0.05)
     first, last = bound_sampling(0.3, 0.4, 10, 100, 0.05)
     assert (low, high) == (first, last)
+
+
+def test_the_tail_of_a_difference_by_hand():
+    """Z_R is beyond its points with 1/2 and 1/4; the last quarter may be anywhere."""
+    tails = sample._Tails(
+        tails=np.array([0.5, 0.25]), top=np.array([1.0, 2.0]), rows=np.array([1.0, 2.0])
+    )
+    found = tails.bound(np.array([2.5, 4.5, 2.5]), np.array([1.0, 1.0, 0.0]))
+    # Left of 2.5 are 1.5 and 0.5, which Z_S exceeds with 1/4 and anything; of 4.5 both are beyond the last point.
+    moved = [0.5 / 4 + 0.25 + 0.25, 0.5 / 8 + 0.25 / 8 + 0.25, 0.5 / 8 + 0.25 / 8 + 0.25]
+    np.testing.assert_allclose(found, (0.125 + np.array(moved)) / 2, rtol=1e-8)
+    assert (found >= (0.125 + np.array(moved)) / 2).all()

@@ -370,3 +370,19 @@ def test_a_category_of_everybody_has_nobody_else_in_its_cells():
     # Of 400 some may be others: so many that g of them are as many in each of four rows.
     share = 1 / (64 * g ** (1 / 4) * (15 / 16))
     assert low[1] == pytest.approx(500 - 100 / (1 - share), rel=1e-9)
+
+
+@pytest.mark.parametrize(("width", "wanted"), [(2, 3.0), (4, math.sqrt(8.5 + 1.5**2))])
+def test_the_noise_of_the_sum_of_squares_has_its_three_parts(width, wanted):
+    """Four people, a dummy in each cell: pairs 2 (E[D]^2 + n/4) / w, and the means given D, of which two parts add."""
+    error = count_min.SketchError(
+        stderr=np.ones(1),
+        fewest=np.ones(1),
+        most=np.ones(1),
+        squares=1.0,
+        n=4,
+        width=width,
+        rows=1,
+        noise=BinomialSum(parts=((2, Fraction(1, 2)),)),
+    )
+    assert error._square_noise() == pytest.approx(wanted, rel=1e-12)

@@ -194,3 +194,14 @@ def test_one_bit_of_hash_is_private_and_none_is_refused():
     assert answer.interval(0.999).low[0] <= 1
     with pytest.raises(sdp.ParameterError, match="hash_bits"):
         hashed_tree.make(**given, hash_bits=0)
+
+
+def test_hashes_are_as_long_as_messages_allow(monkeypatch):
+    """With messages to spare, a value has one bit less than the leaves' numbers, and fits with two elements of a field."""
+    crowd = sdp.core.protocol.Crowd(n=10**6, honest=1.0)
+    shapes, noise = [(4, 4)], {2: 50.0}
+    assert hashed_tree._choose(iter(shapes), crowd, noise, 1e9) == ((4, 4), 3)
+    for most, bits in ((12, 3), (11, 3), (10, 2), (9, 1)):
+        monkeypatch.setattr(hashed_tree, "_MOST_BITS", most)
+        assert hashed_tree._choose(iter(shapes), crowd, noise, 1e9) == ((4, 4), bits)
+        assert HashedLevel(k=16, r=4, s=bits, dummies=1).message_bits <= most

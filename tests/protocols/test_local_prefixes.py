@@ -387,3 +387,21 @@ def test_the_error_of_a_word_that_many_have_is_that_of_the_law(epsilon):
     assert mean == pytest.approx(1)
     counted = made.analyzer.count(tally_each(made, np.repeat(word, n), sdp.SeededWords(1)), word)
     assert counted.stderr[0] == pytest.approx(np.sqrt(n * (square - 1)), rel=0.02)
+
+
+def test_of_too_many_words_the_largest_are_peeled(monkeypatch):
+    device = make_device(rows=(12, 20), epsilon0=20.0)
+    stirred = device.stirring.stir_words(np.array([9000, 100, 77], dtype=np.uint64))
+    blank = local_prefixes.Level.of(device, 1, np.ones((20, 8), dtype=np.int64))
+    counts = np.zeros((20, 8), dtype=np.int64)
+    for word, people in zip(stirred, (3_200, 32_000, 320), strict=True):
+        counts[np.arange(20), blank.find_cells(np.array([word]))[:, 0]] += people // 32
+    level = local_prefixes.Level.of(device, 1, counts)
+    for most, least in ((1, 10_000), (2, 1_000), (3, -np.inf)):
+        wanted = level.fit(stirred, least)[1]
+        with monkeypatch.context() as patched:
+            patched.setattr(local_prefixes, "_PEELED", most)
+            np.testing.assert_array_equal(level.fit(stirred, -np.inf)[1], wanted)
+    values = level.fit(stirred, np.inf)[0]
+    peeled = level.fit(stirred, float(values.max()))[1]  # at the limit itself it is peeled
+    assert (peeled != level.excess).any()

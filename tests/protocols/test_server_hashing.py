@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from shuffledp import SeededWords, randomize
-from shuffledp.accounting.server_noise import Scattered
+from shuffledp.accounting.server_noise import Scattered, open_curve
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.protocols import server_hashing
 from shuffledp.protocols.server_hashing import (
     AmongHashed,
     HashedBin,
@@ -19,6 +20,7 @@ from shuffledp.protocols.server_hashing import (
     find_added,
     make_server_hashing,
 )
+from shuffledp.protocols.server_noise import find_noise, make_server_noise
 from support import enumerated_law
 
 DEVICES = [
@@ -164,3 +166,80 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ParameterError, match="messages=0"):
         AmongHashed(device=DEVICES[0], messages=0)
     assert find_added(make_server_hashing(k=9, r=4, s=2, width=1, messages=70))[0].support == 0.25
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=NAMES)
+def test_what_a_report_moves_has_the_weight_of_its_question(device: HashedBin) -> None:
+    moved = device.find_moved(2.5)
+    assert (moved.moves, moved.weight, moved.support) == (2, 2.5, device.q)
+    told = device.told if device.floor is not None else 1
+    assert moved.p - moved.q == told
+    assert moved.q == (0 if device.floor is None else (1 - told) * device.q)
+    assert device.epsilon0 == (math.inf if device.floor is None else device.floor)
+    assert device.words_per_input == (2 if device.floor is None else 3)
+
+
+def test_words_have_64_bits_at_most_and_the_bits_of_a_message_at_least() -> None:
+    assert HashedBin(k=4, r=2, s=2, width=1).word_bits == 64
+    assert HashedBin(k=4, r=2, s=2, width=1, word_bits=4).blanket == 0
+    for word_bits in (3, 65):
+        with pytest.raises(ParameterError, match=f"word_bits={word_bits} must be"):
+            HashedBin(k=4, r=2, s=2, width=1, word_bits=word_bits)
+
+
+def test_a_law_has_as_many_messages_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = HashedBin(k=4, r=2, s=2, width=1)
+    monkeypatch.setattr(server_hashing, "_LAW_MAX", 16)
+    assert sum(device.pmf(0).values()) == 1
+    monkeypatch.setattr(server_hashing, "_LAW_MAX", 15)
+    with pytest.raises(UnsupportedError, match=r"the law has 2\^4 messages"):
+        device.pmf(0)
+
+
+def test_a_high_floor_makes_a_message_uniform_hardly_ever() -> None:
+    """Where rejected draws are uniform often enough, no coin is needed, and there is none."""
+    rejecting = HashedBin(k=4, r=2, s=2, width=3, floor=4.0, word_bits=4)
+    assert rejecting.blanket == 0
+    assert rejecting.told == Fraction(15, 16)
+    assert enumerated_law(rejecting, 1) == rejecting.pmf(1)
+    assert rejecting.find_moved().floor <= 4.0
+
+
+def test_a_protocol_says_what_it_was_made_of() -> None:
+    made = make_server_hashing(k=9, r=4, s=2, width=1, messages=70, epsilon=2.0, parts=3)
+    given = {
+        "task": "histogram",
+        "epsilon": 2.0,
+        "k": 9,
+        "parts": 3,
+        "messages": 70,
+        "r": 4,
+        "s": 2,
+        "width": 1,
+    }
+    assert made.parameters == given
+    assert made.name == "server_noise"
+    device, analyzer = made.randomizer, made.analyzer
+    assert isinstance(device, HashedBin)
+    assert isinstance(analyzer, AmongHashed)
+    assert (device.floor, analyzer.parts, analyzer.messages) == (2.0, 3, 70)
+    assert made.cost.bits_per_message == 6
+    assert made.offers.code == device.code
+    assert made.offers.influence is not None
+    assert made.offers.influence() == analyzer.influence() == 3 / (device.p - device.q)
+    noise = Scattered(messages=70, support=Fraction(1, 4))
+    assert find_added(made) == (device.find_moved(), noise)
+    assert made.guarantee.delta == open_curve(device.find_moved(), noise).delta(1.0) > 0
+    assert made.guarantee.epsilon == 1.0
+    assert made.guarantee_if(honest=0.5).delta == made.guarantee.delta
+    assert "epsilon" not in make_server_hashing(k=9, r=4, s=2, width=1, messages=70).parameters
+    with pytest.raises(ParameterError, match="parts=0"):
+        AmongHashed(device=DEVICES[0], messages=1, parts=0)
+    plain = make_server_noise(task="histogram", k=5, rate=0.5, most=36)
+    assert find_added(plain) == find_noise(plain)
+
+
+def test_more_than_half_of_the_categories_are_never_supported() -> None:
+    found = choose_hashing(10_000, 0.9)
+    assert found.q == Fraction(1, 2)
+    assert choose_hashing(10_000, 0.25).width == 32

@@ -24,6 +24,7 @@ from shuffledp.protocols.server_noise import (
     SERVERS,
     AmongMessages,
     CellsTree,
+    GridError,
     OneBin,
     make_server_noise,
 )
@@ -414,3 +415,24 @@ def test_what_has_no_bin_of_its_own_is_refused() -> None:
         OneBin(domain=Categories(k=3), response=KRR(k=2, epsilon0=1.0))
     with pytest.raises(ParameterError, match="must be two bins"):
         AmongMessages(device=OneBin(domain=Categories(k=3)), noise=NOISE, paired=True)
+
+
+@pytest.mark.parametrize("task", ["mean", "sum"])
+def test_the_moments_of_a_mean_are_those_of_the_worst_people(task: str) -> None:
+    """All at the point where one person's moment is largest; the same law by enumeration."""
+    analyzer = build(task, Reals(lower=0.0, upper=3.0, steps=3), 1.5, 1)
+    gap, n = float(analyzer.gap), 3
+    error = GridError(analyzer=analyzer, counts=np.array([1.0, 1.0, 1.0, 0.0]), n=n)
+    p, q = float(analyzer.p), float(analyzer.q)
+    for weights in (np.array([0.5, -0.25, 0.0, 1.0]), np.array([-1.0, 0.0, 0.25, 0.5])):
+        s = weights / gap
+        servers = float(analyzer.added.log_moments(s).sum())
+        people = []
+        for own in range(4):
+            law = np.full(4, q)
+            law[own] = p
+            people.append(math.log(law @ np.exp(s)) - law @ s)
+        assert max(people) > 1.1 * min(people) > 0
+        found = float(error.log_moment(weights[None])[0])
+        assert found == pytest.approx(servers + n * max(people), abs=1e-10)
+        assert found >= servers + n * max(people)

@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -15,8 +16,9 @@ from shuffledp import UnsupportedError, protocols
 from shuffledp.accounting.moved_message import dummies_after
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import Profile, ShuffleProtocol
 from shuffledp.protocols.correlated_histogram import CorrelatedHistogram
+from shuffledp.protocols.several_values import MovedValue
 
 Counts = tuple[int, ...]
 
@@ -239,3 +241,39 @@ def test_parts_of_a_survey_have_several_values_of_a_person() -> None:
     assert made.randomizer.words_per_input == 2 * 2 * -(-widths[0] // 2) + 2 * -(-widths[1] // 2)
     with pytest.raises(UnsupportedError, match="part by part"):
         made.randomizer.encode(np.zeros(1, dtype=np.int64), np.zeros((1, 99), dtype=np.uint64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flat:
+    """A curve that is the same at every epsilon."""
+
+    level: float
+
+    def delta(self, epsilon: float) -> float:
+        return self.level
+
+    def epsilon(self, delta: float) -> float:
+        return 0.0
+
+
+def test_what_a_curve_is_off_counts_for_both_neighbours() -> None:
+    """At total variation d from the law of the curve, delta grows by (1 + e^epsilon) d."""
+    inner = protocols.make("dummies_histogram", n=2000, k=4, epsilon=0.5, delta=1e-7)
+    seen = []
+
+    def move(honest: int, place: int) -> tuple[Profile, float]:
+        seen.append((honest, place))
+        return Flat(level=0.125), 2.0**-10
+
+    made = replace(inner, offers=replace(inner.offers, moved=move))
+    moved = MovedValue(inner=made, values=3, place=2)
+    assert moved.delta(100, 0.0) == pytest.approx(0.125 + 2.0**-9, rel=1e-12)
+    assert moved.delta(100, 1.0) == pytest.approx(0.125 + (1 + math.e) / 1024, rel=1e-12)
+    assert moved.delta(100, 1.0) >= 0.125 + (1 + math.e) / 1024
+    assert moved.delta(100, 1e6) == 1.0  # e^epsilon has no float
+    assert set(seen) == {(300, 2)}
+    nothing = MovedValue(
+        inner=replace(inner, offers=replace(inner.offers, moved=lambda *_: None)), values=3, place=0
+    )
+    with pytest.raises(UnsupportedError, match="dummies_histogram knows no curve"):
+        nothing.delta(100, 1.0)

@@ -90,6 +90,14 @@ test("every field of a document, to its limits and not beyond", async () => {
   }
 });
 
+test("a promise of nothing, or of too much, is refused as such, whatever the questions need", async () => {
+  for (const name of ["epsilon", "local_epsilon"]) {
+    for (const value of ["0", "-1", "100.0001"]) {
+      await assert.rejects(readChanged(put(`promise.${name}`, value)), /epsilon and local_epsilon must be above 0 and at most 100/, `${name} = ${value}`);
+    }
+  }
+});
+
 test("a document without one of its fields, or with one more, is refused", async () => {
   const places = ["", "promise.", "windows.", "shuffler.", "analyzer.", "shuffler.keys.1.", "questions.0.", "questions.3.", "questions.3.range."];
   for (const place of places) {

@@ -5,6 +5,7 @@ Whoever reads bytes reads them from strangers: `decode_message` says of each mes
 device could have sent it, and one that could not never spoils the others.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -82,7 +83,7 @@ class NumberCode:
         return sum(self._widths)
 
     def encode_message(self, payload: NDArray[Any]) -> Octets:
-        columns = payload.reshape(len(payload), -1)
+        columns = payload.reshape(len(payload), math.prod(payload.shape[1:]))
         if columns.shape[1] != len(self.sizes):
             raise MismatchError(f"messages have {len(self.sizes)} numbers, not {columns.shape[1]}")
         parts = []
