@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from shuffledp import Reals
+from shuffledp import Reals, make
 from shuffledp.accounting import positive_part as module
 from shuffledp.accounting.amplify import profile
 from shuffledp.accounting.blanket import Blanket
@@ -353,3 +353,46 @@ def test_what_is_wrong_with_a_tilt_is_added_to_its_bound():
     main, error = module._bound_by_normal(tilt)
     _, more = module._bound_by_normal(replace(tilt, wrong_sd=tilt.wrong_sd + 0.25))
     assert more >= (error + main * 0.5) * (1 - 1e-9)
+
+
+@pytest.fixture
+def frequencies(monkeypatch):
+    """How many have been added up, each for one law."""
+    counted, add = [], module._add_frequencies
+
+    def count(tilt, period, blur, places):
+        counted.append(len(period) * len(places))
+        return add(tilt, period, blur, places)
+
+    monkeypatch.setattr(module, "_add_frequencies", count)
+    return counted
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_frequency_is_added_up_in_vain(frequencies, monkeypatch):
+    """Hardly anybody lies at a large epsilon: nine tenths of the sums were beaten by the positive parts alone."""
+    device = make("rounded_sum", n=1000, epsilon=27.6, delta=1e-6, lower=0, upper=64).randomizer
+    curve, epsilons = device.open_curve(900)[0], np.linspace(0.0, 27.0, 25)
+    frequencies.clear()
+    found = curve.deltas(epsilons)
+    few = sum(frequencies)
+    frequencies.clear()
+    monkeypatch.setattr(module, "_find_widest", lambda w, *_: np.full(len(w), math.inf))
+    assert curve.deltas(epsilons).tolist() == found.tolist()
+    assert few * 10 < sum(frequencies)
+
+
+@pytest.mark.parametrize("epsilon", [6.5, 7.7, 8.8, 10.0])
+def test_a_sum_that_is_left_out_would_not_have_been_better(epsilon, monkeypatch):
+    device = make("rounded_sum", n=1000, epsilon=epsilon, delta=1e-6, lower=0, upper=1).randomizer
+    curve, epsilons = device.open_curve(900)[0], np.linspace(0.0, epsilon, 40)
+    found = curve.deltas(epsilons)
+    monkeypatch.setattr(module, "_find_widest", lambda w, *_: np.full(len(w), math.inf))
+    assert found.tolist() == pytest.approx(curve.deltas(epsilons).tolist(), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_frequency_is_added_up_where_the_moments_leave_the_floats(frequencies):
+    masses, gains = np.array([1e-10, 0.9]), np.array([1.0, -1e-12])
+    assert mean_positive_part(masses, gains, 1000) == pytest.approx(1e-10, rel=1e-12)
+    assert frequencies == []

@@ -10,7 +10,9 @@ from scipy.stats import binomtest, chi2, chisquare
 
 import shuffledp as sdp
 from shuffledp import run_counts
+from shuffledp.accounting.blanket import BlanketProfile
 from shuffledp.accounting.moved_message import dummies
+from shuffledp.core.protocol import Promise
 from shuffledp.protocols.rounded_sum import (
     SPEC,
     RoundedResponse,
@@ -18,6 +20,7 @@ from shuffledp.protocols.rounded_sum import (
     largest_error,
     make,
 )
+from shuffledp.protocols.shared.joint import account
 from shuffledp.protocols.shared.sums import bound_bias
 from shuffledp.testing import Examples
 from support import ALPHA
@@ -273,3 +276,20 @@ def test_the_bias_of_places_adds_up(n):
     assert bound_bias(domain, "sum", n) == pytest.approx(n * bound_bias(domain, "sum", 1))
     assert bound_bias(domain, "mean", n) == pytest.approx(bound_bias(domain, "mean", 1))
     assert 8.0 * 2.0**-42 < bound_bias(domain, "mean", n) < 8.0 * 2.0**-40
+
+
+def test_a_survey_asks_the_whole_curve_at_once():
+    """One by one, the points of the curve took most of the time of a mean that is the ratio of two sums."""
+    protocol = make(n=1000, epsilon=9.0, delta=1e-6, lower=0, upper=6)
+    joint = account([protocol, protocol], Promise(epsilon=9.0, delta=1e-6))
+    asked, deltas = [], BlanketProfile.deltas
+
+    def count(curve, epsilons):
+        asked.append(len(epsilons))
+        return deltas(curve, epsilons)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlanketProfile, "deltas", count)
+        joint.delta(900, 9.0)
+    assert max(asked) > 60
+    assert len(asked) < 40

@@ -45,6 +45,7 @@ _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and account
 _HIGHEST = math.sqrt(2 * _FADED)  # over the blur: beyond, its damping is more than that
 _MOST = 1 << 14  # frequencies
 _STEEPEST = 600.0  # largest exponent of a tilt: e^700 would overflow, and every rate is valid
+_LARGEST_LOG = 709.0  # whose power is a float
 _LISTED = 30_000  # ways in which n users can be spread over the values
 _LEAST_DEVIATION = 2.0  # with a smaller tilt the period would be longer
 _LEAST_GENTLE = 0.05  # the same, where rare large values make that one too steep
@@ -92,13 +93,15 @@ def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
     if math.comb(n + len(w), n) <= _LISTED:
         found[rows[some]] = np.maximum(_sum_list(w, g[some], n) / n, SMALLEST_DELTA)
         return found
+    widest = _find_widest(masses[some], alone[some], n)
     tilt = _Tilt.solve(masses[some], g[some], n, 1, least=_LEAST_DEVIATION)
-    bound = _scale(tilt, _bound_tilted(tilt), 1) / n
+    bound = _scale(tilt, _bound_tilted(tilt, widest), 1) / n
     steep = np.flatnonzero(n * tilt.log_mgf > _STEEP)
     if len(steep):  # rare large values: what was added to the tilt is far too much for them
         rows_again = some[steep]
         gentle = _Tilt.solve(masses[rows_again], g[rows_again], n, 1, least=_LEAST_GENTLE)
-        bound[steep] = np.fmin(bound[steep], _scale(gentle, _bound_tilted(gentle), 1) / n)
+        again = _scale(gentle, _bound_tilted(gentle, widest[steep]), 1) / n
+        bound[steep] = np.fmin(bound[steep], again)
     # Not a number (0 times infinity, at laws that no protocol has) is no bound.
     bound = np.where(bound <= alone[some], np.maximum(bound, SMALLEST_DELTA), alone[some])
     found[rows[some]] = bound
@@ -259,8 +262,8 @@ def _scale(tilt: _Tilt, tilted: Floats, side: int) -> Floats:
     """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+], on the side of the first."""
     log = tilt.n * (tilt.log_mgf + side * tilt.wrong_log)
     log = log + side * 4 * UNIT * np.abs(log)
-    grown = np.where(log < 709, np.exp(np.minimum(log, 709.0)), math.inf)
-    with np.errstate(invalid="ignore"):
+    grown = np.where(log < _LARGEST_LOG, np.exp(np.minimum(log, _LARGEST_LOG)), math.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
         scaled: Floats = tilted * grown * (1 + side * 32 * UNIT)
     return scaled
 
@@ -298,14 +301,31 @@ def _tilt_rate(w: Floats, g: Floats) -> Floats:
     return rate
 
 
-def _bound_tilted(tilt: _Tilt) -> Floats:
-    """Upper bounds of E_tilted[(S)_+ e^(-rate S)], the laws in one row."""
+def _find_widest(w: Floats, alone: Floats, n: int) -> Floats:
+    """Return how wide Z may be at most: with a wider one, Fourier's bound is above that of each G alone.
+
+    Nobody counts with probability p = (1 - sum w)^n. Then (S + Z)_+ has the mean sd(Z) / sqrt(2 pi); if just one
+    counts, it is at least that of G_+. So E(S + Z)_+ >= p (sd(Z) / sqrt(2 pi) + n E G_+), and the sum of the positive
+    parts alone is n E G_+.
+    """
+    counts = np.minimum(w.sum(axis=-1), 1.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        odds = np.expm1(-n * np.log1p(-counts))  # (1 - p) / p
+        widest: Floats = math.sqrt(2 * math.pi) * n * alone * odds
+    return widest
+
+
+def _bound_tilted(tilt: _Tilt, widest: Floats) -> Floats:
+    """Upper bounds of E_tilted[(S)_+ e^(-rate S)], the laws in one row; `widest`: of the Z that are of use."""
     # E(S)_+ is at most half of E|S|, the standard deviation at most, and of the mean.
     crude = tilt.sd / 2 * (1 + tilt.wrong_sd) + tilt.n * tilt.offset
     found = crude.copy()
-    rows = np.flatnonzero((tilt.rate > 0) & (tilt.sd > 0) & np.isfinite(tilt.sd))
+    # Where the mgf of the sum leaves the floats, no bound is of use.
+    useful = tilt.n * tilt.log_mgf < _LARGEST_LOG
+    rows = np.flatnonzero(useful & (tilt.rate > 0) & (tilt.sd > 0) & np.isfinite(tilt.sd))
     if len(rows):
-        summed, unsure = _bound_by_fourier(tilt if len(rows) == len(crude) else tilt.take(rows))
+        some = tilt if len(rows) == len(crude) else tilt.take(rows)
+        summed, unsure = _bound_by_fourier(some, widest[rows])
         found[rows] = np.fmin(summed, crude[rows])
         for row in rows[unsure > _UNSURE].tolist():
             main, error = _bound_by_normal(tilt.take(np.array(row)))
@@ -392,10 +412,10 @@ def _bound_excess(z: float) -> tuple[float, float]:
     return least / (z + least) * (1 - wrong), most / (z + most) * (1 + wrong)
 
 
-def _bound_by_fourier(tilt: _Tilt) -> tuple[Floats, Floats]:
+def _bound_by_fourier(tilt: _Tilt, widest: Floats | float = math.inf) -> tuple[Floats, Floats]:
     """Upper bounds of E_tilted[(S)_+ e^(-rate S)]: those of S + Z, Z normal with mean 0 (untilted).
 
-    And which part of each is there for rounding.
+    And which part of each is there for rounding. No bound where Z would be wider than `widest`.
     """
     # Copies of the sum, one period apart, are added: (S)_+ e^(-rate S) has died out by then.
     period = np.maximum(10 * tilt.sd, (25 - tilt.n * tilt.log_mgf) / tilt.rate)
@@ -410,7 +430,8 @@ def _bound_by_fourier(tilt: _Tilt) -> tuple[Floats, Floats]:
         blur = np.where(few, _HIGHEST * (1 + 1e-9) / smooth, blur)
     count, until = np.where(few, fewer, count), np.floor(smooth * period / (2 * math.pi))
     found, unsure = np.empty(len(count)), np.empty(len(count))
-    sure = np.isfinite(count)  # where moments have left the floats, nothing is
+    # Where moments have left the floats, nothing is sure.
+    sure = np.isfinite(count) & ~(blur > widest)
     found[~sure], unsure[~sure] = math.inf, 1.0
     order = np.flatnonzero(sure)[np.argsort(count[sure])]
     while len(order):
@@ -456,7 +477,7 @@ def _add_frequencies(
     rate = tilt.rate
     outside = math.exp(-_FADED) * (2 / (rate * rate * period) + 1 / (2 * rate)) * 1.001
     blurred = (rate * blur) ** 2 / 2 * (1 + 8 * UNIT)
-    factor = np.where(blurred < 709, np.exp(np.minimum(blurred, 709.0)), math.inf)
+    factor = np.where(blurred < _LARGEST_LOG, np.exp(np.minimum(blurred, _LARGEST_LOG)), math.inf)
     total = (summed + slack) / period + outside
     with np.errstate(invalid="ignore"):
         unsure = np.bincount(at, twice * errors, rows) / period / total

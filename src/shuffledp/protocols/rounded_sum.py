@@ -127,8 +127,12 @@ class RoundedResponse(OneNumber):
 
     def delta(self, honest: int, epsilon: float) -> float:
         """Return the delta of the blanket."""
-        curve = BlanketProfile(blankets=self.blankets(), n=honest, epsilon0=self.epsilon0)
-        return curve.delta(epsilon)
+        return self.open_curve(honest)[0].delta(epsilon)
+
+    def open_curve(self, honest: int) -> tuple[BlanketProfile, float]:
+        """Return the curve of the blanket, whose law is that of the words."""
+        blankets = self.blankets()
+        return BlanketProfile(blankets=blankets, n=honest, epsilon0=self.epsilon0), 0.0
 
     @property
     def epsilon0(self) -> float:
@@ -354,6 +358,7 @@ def make(
         deal=device.deal,
         code=device.code,
         blankets=device.blankets,
+        curve=device.open_curve,
         influence=analyzer.influence,
     )
 
