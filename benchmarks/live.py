@@ -48,6 +48,7 @@ from shuffledp.live.wire.report import (
     encode_many,
     join_upload,
     open_inner,
+    report_id,
     seal_inner,
     seal_report,
 )
@@ -76,7 +77,8 @@ def rows() -> list[Row]:
 def make_home(folder: Path) -> Home:
     task = sdp.tasks.Histogram.declare({"categories": ["car", "bicycle", "bus", "train"]}).task
     asked = DesignQuestion(name="way", kind="histogram", task=task, text="?", column="way")
-    settings = Settings(people=REPORTS, min_batch=1000, url=f"http://127.0.0.1:{find_port()}")
+    url = f"http://127.0.0.1:{find_port()}"
+    settings = Settings(people=REPORTS, min_batch=1000, noise="devices", url=url)
     design = choose_protocols([asked], epsilon=1.0, delta=1e-8, settings=settings)
     secrets = sdp.live.ShufflerSecrets.generate()
     analyzer, public, sign = generate_analyzer()
@@ -349,11 +351,9 @@ def measure_seal(collection: Collection, folder: Path) -> list[Row]:
     now = collection.windows.start + 1
     began = time.perf_counter()
     for _ in range(0, MESSAGES, 10_000):
-        raw = source.bytes(10_000 * collection.inner_size)
         size = collection.inner_size
-        group = [
-            Opened(source.bytes(16), 0, b"", raw[at : at + size]) for at in range(0, len(raw), size)
-        ]
+        inners = (source.bytes(size) for _ in range(10_000))
+        group = [Opened(report_id(collection, 0, each), 0, b"", each) for each in inners]
         assert store.admit(group, now) == [None] * len(group)
     stored = MESSAGES / (time.perf_counter() - began)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -382,9 +382,9 @@ def measure_analyzer(home: Home, collection: Collection) -> list[Row]:
     """A batch of messages of which many are copies: the analyzer is told that copies are fine."""
     secrets = sdp.live.AnalyzerSecrets.load(home.analyzer, collection)
     plain = encode_many(collection, {"way": np.zeros(1000, dtype=np.int64)}, sdp.SecureWords())[0]
-    inners = [seal_inner(collection, 0, each.tobytes()) for each in plain]
+    inners = sorted(seal_inner(collection, 0, each.tobytes()) for each in plain)
     records = np.frombuffer(b"".join(inners), dtype=np.uint8).reshape(1000, -1)
-    many = np.tile(records, (OPENED // 1000, 1))
+    many = np.repeat(records, OPENED // 1000, axis=0)
     cores = os.cpu_count() or 1
     with start_pool(cores, _begin, collection.raw) as pool:
         list(pool.map(_open_some, [(inners[0], secrets.inner, 10)] * cores))
