@@ -98,6 +98,13 @@ class TestClipped:
     def test_bins(self):
         assert estimate(np.array([-1.0, 3.0, 12.0])).clip().value.tolist() == [0.0, 3.0, 10.0]
 
+    def test_one_end_is_enough_and_none_is_refused(self):
+        assert estimate(-3.0, limits=(0.0, math.inf)).clip().value == 0.0
+        endless = estimate(-3.0, limits=(-math.inf, math.inf))
+        with pytest.raises(UnsupportedError, match="no public range is known here"):
+            endless.clip()
+        assert endless.clip((0, 1)).value == 0.0
+
 
 class TestInterval:
     @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999, 1 - 1e-12])
