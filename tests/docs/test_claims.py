@@ -26,6 +26,14 @@ task = "count"
 task = "histogram"
 categories = ["car", "bus"]
 """
+AUTO = """epsilon = 9.0
+delta = 1e-4
+
+[questions.minutes]
+task = "mean"
+lower = "auto"
+upper = "auto"
+"""
 BUDGET = "--ledger l.json --budget-epsilon 9 --budget-delta 1e-2"
 COMMANDS = {
     "run shuffle": f"run count p.csv --column home --epsilon 1 --delta 1e-4 {BUDGET}",
@@ -35,6 +43,7 @@ COMMANDS = {
     "run auto": "run mean p.csv --column minutes --lower auto --upper auto --epsilon 9 --delta 1e-4 --explain",
     "run by": "run count p.csv --column home --by way --groups car,bus --epsilon 1 --delta 1e-4",
     "run survey": "run s.toml p.csv --explain",
+    "run survey auto": "run a.toml p.csv --explain",
     "randomize": f"randomize p.csv --task count --column home --protocol rr --epsilon 1 --delta 1e-4 --out m.parquet --force {BUDGET}",
     "tally": "tally m.parquet --out t.json --force",
     "estimate": "estimate t.json --explain",
@@ -62,6 +71,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("claims")
     (folder / "p.csv").write_text(PEOPLE)
     (folder / "s.toml").write_text(SURVEY)
+    (folder / "a.toml").write_text(AUTO)
     return folder
 
 
@@ -147,7 +157,7 @@ def test_what_is_drawn(name, say, tmp_path):
 
     command = name.split()[0]
     ends = ["svg", "html"] if command in ("run", "estimate") else ["svg"]
-    for end in ["html"] if name == "run survey" else ends:
+    for end in ["html"] if "survey" in name else ends:
         path = tmp_path / f"drawn.{end}"
         with mpl.rc_context({"svg.fonttype": "none"}):
             result, text = say(f"{COMMANDS[name]} --plot {path}".replace(BUDGET, ""))

@@ -83,7 +83,7 @@ def _fail(message: str, code: int, error: BaseException) -> None:
     raise typer.Exit(code) from error
 
 
-_OF_A_SURVEY = re.compile(r"\bline \d+: question ")
+_OF_A_SURVEY = re.compile(r"\bline \d+: question |' is not a field of a survey: ")
 """There the names are keys of the file."""
 _QUOTED = re.compile(r"""('[^']*'|"[^"]*")""")
 
@@ -97,6 +97,8 @@ def _name_options(message: str) -> str:
     'a mean needs both --lower and --upper'
     >>> _name_options("s.toml, line 9: question 'age': a mean needs both `lower` and `upper`")
     "s.toml, line 9: question 'age': a mean needs both `lower` and `upper`"
+    >>> _name_options("s.toml: 'colour' is not a field of a survey: epsilon, on_invalid")
+    "s.toml: 'colour' is not a field of a survey: epsilon, on_invalid"
     """
     from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions, TaskOptions
 

@@ -79,7 +79,7 @@ CLAIMS = (
         name="bounds that were estimated",
         says=rf"(?:a first release(?: for all questions)? that|the release of the bands) spent epsilon = (?:{_AMOUNT})"
         rf"(?: and delta = (?:{_AMOUNT}))?",
-        fields=(r"run\.bounds\.(epsilon|delta)",),
+        fields=(r"run\.bounds\.(.*\.)?(epsilon|delta)",),
         sees="the bounds and which part of the people is beyond them, and nothing of the answer: the line of the "
         "guarantee is about both",
         releases="the first of the two releases of an answer",

@@ -16,7 +16,7 @@ _COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"
 _BARE = r"^[-+0-9.,'\s]*[0-9][-+0-9.,'\s]*(?:[eE][-+]?[0-9]+)?\s*$"
 _YEAR_LAST = r"^\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(\s*$|[ T].*$)"
 _YEAR_FIRST = r"^\s*([0-9]{4})[./-]([0-9]{1,2})[./-]([0-9]{1,2})(\s*$|[ T].*$)"
-_ONE_DIGIT = r"-([0-9])(-|\s*$|[ T])"
+_ONE_DIGIT = r"^([0-9]{4}(?:-[0-9]{2})?)-([0-9])(-|\s*$|[ T])"
 ORDERS = {
     "iso": ("", ""),
     "ymd": (_YEAR_FIRST, r"\1-\2-\3\4"),
@@ -105,7 +105,7 @@ def _respell_dates(texts: Any, pattern: str, order: str) -> Any:
 
     spelt = pc.replace_substring_regex(texts, pattern, order, max_replacements=1)
     for _ in range(2):  # the month, and the day
-        spelt = pc.replace_substring_regex(spelt, _ONE_DIGIT, r"-0\1\2", max_replacements=1)
+        spelt = pc.replace_substring_regex(spelt, _ONE_DIGIT, r"\1-0\2\3", max_replacements=1)
     return pc.if_else(pc.match_substring_regex(texts, pattern), spelt, texts)
 
 
