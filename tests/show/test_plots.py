@@ -485,7 +485,7 @@ class TestDistributions:
 def test_numbers_beside_intervals_stay_in_the_picture(interval):
     axes = style.new_figure(8.0, 2.0).subplots()
     axes.set_xlim(0, 100)
-    estimates._write_beside(axes, "175.0 (42.0 to 239.0)", interval, 0.5, (0, 100))
+    estimates.write_beside(axes, "175.0 (42.0 to 239.0)", interval, 0.5, (0, 100))
     box = axes.texts[0].get_window_extent()
     assert axes.bbox.x0 <= box.x0
     assert box.x1 <= axes.bbox.x1

@@ -49,6 +49,7 @@ from shuffledp.show.style import (
     steady,
     use_fonts,
     wrap_notes,
+    write_beside,
     write_dates_below,
 )
 
@@ -292,37 +293,13 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
         first, last = steps.bracket(share)
         axes.plot([steps.ends[0], last], [share, share], color=GREY, lw=0.9, ls=":")
         axes.plot([first, last], [share, share], color=INK, lw=1.6, marker="|", markersize=8)
-        _write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends, below=True)  # fmt: skip
+        write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends, below=True)  # fmt: skip
     room = steps.ends[1] - steps.ends[0]
     axes.axis((steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room, -0.02, 1.03))
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
     axes.grid(axis="y", color=FAINT, lw=0.8)
     axes.set_ylabel("people at or below", fontsize=9, color=INK)
     return figure
-
-
-def _write_beside(
-    axes: Axes,
-    text: str,
-    interval: tuple[float, float],
-    y: float,
-    limits: tuple[float, float],
-    *,
-    below: bool = False,
-) -> None:
-    """Write at the right of an interval, at its left where there is no room, or above it if it is that wide.
-
-    What stands at the right is `below` it where a curve rises there.
-    """
-    (low, high), room = interval, 0.3 * (limits[1] - limits[0])
-    x, shift, side = high, (10, -8 if below else 6), "left"
-    if high > limits[1] - room:
-        above = low < limits[0] + room
-        x, shift, side = (low, (4, 9), "left") if above else (low, (-10, 6), "right")
-    axes.annotate(
-        text, (x, y), xytext=shift, textcoords="offset points", va="center", ha=side, fontsize=9,
-        color=INK,
-    )  # fmt: skip
 
 
 def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
@@ -340,7 +317,7 @@ def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         axes.plot([row.value], [place], color=words.colour, marker="o", markersize=6.5, zorder=3)
         value, *ends = (format_number(each, places) for each in (row.value, row.low, row.high))
         value += "" if picture.people is None else f", {format_share(row.value, picture.people)}"
-        _write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
+        write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
     axes.set_xlim(low - 0.01 * room, high + 0.01 * room)
     axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
     axes.set_ylim(len(kept) - 0.4, -0.7)

@@ -228,3 +228,27 @@ def write_dates_below(axes: Axes, end: float) -> None:
         kind = type(end)
         axes.xaxis.set_major_formatter(lambda x, _: f"{kind(x)}")
         axes.locator_params(axis="x", nbins=5)
+
+
+def write_beside(
+    axes: Axes,
+    text: str,
+    interval: tuple[float, float],
+    y: float,
+    limits: tuple[float, float],
+    *,
+    below: bool = False,
+) -> None:
+    """Write at the right of an interval, at its left where there is no room, or above it if it is that wide.
+
+    What stands at the right is `below` it where a curve rises there.
+    """
+    (low, high), room = interval, 0.3 * (limits[1] - limits[0])
+    x, shift, side = high, (10, -8 if below else 6), "left"
+    if high > limits[1] - room:
+        above = low < limits[0] + room
+        x, shift, side = (low, (4, 9), "left") if above else (low, (-10, 6), "right")
+    axes.annotate(
+        text, (x, y), xytext=shift, textcoords="offset points", va="center", ha=side, fontsize=9,
+        color=INK,
+    )  # fmt: skip
