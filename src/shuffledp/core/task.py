@@ -279,6 +279,10 @@ class Task(ABC):
     def loss(self, estimate: Value, truth: Value) -> float:
         """Return how wrong an estimate is: the squared error, averaged over bins, or what the class says."""
 
+    def convert(self, estimate: Estimate) -> Estimate:
+        """Return its answer, from the estimate of the protocol that was asked: the same, unless another task was."""
+        return estimate
+
     def align(self, estimate: Estimate, values: ArrayLike) -> Value:
         """Return the exact value of what was estimated: `truth`, unless the data decide what is estimated."""
         return self.truth(values)

@@ -32,7 +32,6 @@ from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole
-from shuffledp.live.groups import estimate_groups
 from shuffledp.live.keys import AnalyzerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.servers import add_noise
@@ -42,7 +41,6 @@ from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import Manifest, check_batch, open_inner, write_receipt
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols.one_question import scale_up
-from shuffledp.tasks import task_named
 
 _LEVEL = 0.95
 _EXACT = (
@@ -481,10 +479,8 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
 
 def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
     """The answer of everybody in the tally; with `reports`, of that many people of whom the tally is a sample."""
-    if question.range is not None:
-        estimate = estimate_groups(question, tally)
-    else:
-        estimate = question.protocol.analyzer.estimate(tally)
+    task = question.asks
+    estimate = task.convert(question.protocol.analyzer.estimate(tally))
     if reports is not None:
         estimate = scale_up(estimate, question.protocol, tally.people(), reports)
     rows = list_numbers(estimate, _LEVEL, label=question.task)
@@ -500,7 +496,7 @@ def answer_question(question: Question, tally: Tally, reports: int | None = None
         "estimate": [
             row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
         ],
-        **(task_named("words").details(estimate) if question.spelling is not None else {}),
+        **task.details(estimate),
     }
 
 

@@ -200,23 +200,31 @@ def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
     >>> worst_bin(p, np.full(16, 100_000 // 16), 0.95)
     13.0
     """
-    estimate = _foresee(protocol, inputs)
+    if protocol.offers.foresee is not None:
+        estimate = protocol.offers.foresee(inputs)
+    else:  # equal bins have equal intervals
+        estimate = _estimate_mean_tally(protocol, distinct(inputs), int(inputs.sum()))
     low, high = estimate.interval(1 - (1 - level) / len(inputs))
     value = np.asarray(estimate.value)
     return float(np.max(np.maximum(value - low, high - value)))
 
 
-def _foresee(protocol: ShuffleProtocol, inputs: Counts) -> Estimate:
-    """Return the estimate that the protocol foresees, or that of the tally whose estimate is the truth."""
+def foresee_estimate(protocol: ShuffleProtocol, inputs: Counts) -> Estimate:
+    """Return the histogram to expect: as the protocol foresees it, or with its noise at its mean."""
     if protocol.offers.foresee is not None:
         return protocol.offers.foresee(inputs)
+    found = _estimate_mean_tally(protocol, inputs, int(inputs.sum()))
+    return replace(found, value=inputs.astype(np.float64))  # that of whole messages is near it
+
+
+def _estimate_mean_tally(protocol: ShuffleProtocol, bins: Counts, n: int) -> Estimate:
+    """Return the estimate of the tally whose estimate is about the truth: of some bins, among n people."""
     analyzer = protocol.analyzer
-    n, kinds = int(inputs.sum()), distinct(inputs)  # equal bins have equal intervals
     zero, one = (
-        np.asarray(analyzer.estimate(Tally(counts=np.full(len(kinds), c), users=n)).value)
+        np.asarray(analyzer.estimate(Tally(counts=np.full(len(bins), c), users=n)).value)
         for c in (0, n)
     )
-    counts = np.rint((kinds - zero) / (one - zero) * n).astype(np.int64)
+    counts = np.rint((bins - zero) / (one - zero) * n).astype(np.int64)
     return analyzer.estimate(Tally(counts=counts, users=n))
 
 

@@ -208,6 +208,21 @@ class Grouped(Task):
         at = task.at or ()
         return cls(domain=Answers(parts=(own, groups)), inner=task.name, at=at, coarse=coarse)
 
+    @classmethod
+    def at_ends(cls, kind: type[Task], ends: tuple[float, float], groups: Categories) -> "Grouped":
+        """Return a sum or mean by group of numbers that are rounded to one of the two ends of their range.
+
+        Where the noise of a bin grows with the people, these bins are the fewest, and so the best. With c_0 and c_1
+        people of a group at the ends, its sum is lower c_0 + upper c_1, and its mean that over c_0 + c_1.
+
+        >>> ways = Categories(k=2, names=("car", "bus"))
+        >>> Grouped.at_ends(Mean, (0.0, 10.0), ways).truth(([2.0, 4.0, 9.0], [0, 0, 1]))
+        array([3., 9.])
+        """
+        check_grouped(kind)
+        own = Reals(lower=ends[0], upper=ends[1], steps=1)
+        return cls(domain=Answers(parts=(own, groups)), inner=kind.name)
+
     @property
     def asked(self) -> type[Task]:
         """What is asked about each group."""

@@ -75,7 +75,7 @@ def test_a_preview_has_bars_and_the_unit_of_their_errors(asked, bars, unit, ends
     assert len(rows) == bars
     for row in rows:
         assert row["low"] <= row["value"] <= row["high"]
-        assert 0 < row["high"] - row["low"] < 0.2 * unit
+        assert 0 < row["high"] - row["low"] < 0.25 * unit
     if asked["task"] in ("histogram", "bins"):
         values = [row["value"] for row in rows]
         assert sum(values) == 5000

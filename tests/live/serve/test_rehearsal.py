@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 import shuffledp as sdp
 from shuffledp.cli import app
-from shuffledp.live.serve.rehearse import _find_truths
 from shuffledp.live.wire.question import Question
 
 SURVEY = """
@@ -63,7 +62,8 @@ def test_a_rehearsal_knows_the_truth_about_integers(task):
     question = Question(name="q", text="?", task=task, protocol=protocol)
     places = np.array([0, 4, 9, 4])
     wanted = {"quantiles": 4.0, "std": np.std(places), "range": 2.0, "cdf": 0.25}
-    assert _find_truths(question, places) == [pytest.approx(wanted[task])]
+    truth = question.asks.truth(question.read_values(places))
+    assert np.atleast_1d(truth) == pytest.approx([wanted[task]])
 
 
 def test_the_table_of_a_rehearsal_stands_below_its_heads():

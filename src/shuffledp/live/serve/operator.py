@@ -36,16 +36,14 @@ from shuffledp.live.design import (
     parse_survey,
 )
 from shuffledp.live.disk import make_private, write_whole
-from shuffledp.live.groups import foresee_groups
 from shuffledp.live.serve.client import Operator, connect
 from shuffledp.live.serve.folders import Home, Place, Role, start_roles, stop_roles
 from shuffledp.live.serve.http import LOOPBACK, bind, host_of, listen, problem, read_body, run_loop
 from shuffledp.live.serve.pages import asset_routes, show_asset
 from shuffledp.live.serve.simulate import make_decreasing_law
 from shuffledp.live.wire.strict import read_json
-from shuffledp.planner.rows import measure_sight
+from shuffledp.planner.rows import foresee_estimate, measure_sight
 from shuffledp.protocols.one_question import foresee_variance
-from shuffledp.protocols.tree import TreeAnalyzer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,11 +210,7 @@ def _imagine_words(question: Question, people: int) -> dict[str, Any]:
 
 
 def _foresee(question: Question, counts: Counts) -> Estimate:
-    if question.range is not None:
-        return foresee_groups(question, counts)
-    analyzer = question.protocol.analyzer
-    assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
-    return analyzer.foresee(counts)
+    return question.asks.convert(foresee_estimate(question.protocol, counts))
 
 
 def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[str, ...]]:

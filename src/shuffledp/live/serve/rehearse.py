@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shuffledp.core.domain import PLACE_BITS, Integers, Reals
+from shuffledp.core.domain import PLACE_BITS, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
+from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
@@ -28,13 +29,11 @@ from shuffledp.live.serve.client import Operator, connect, send_upload
 from shuffledp.live.serve.folders import Home, find_port, play_roles
 from shuffledp.live.serve.simulate import make_decreasing_law, seal_people, send_people
 from shuffledp.live.wire.report import join_upload, seal_inner, seal_report
-from shuffledp.protocols.tree import TreeAnalyzer
-from shuffledp.tasks import task_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shuffledp.core.arrays import Codes, Floats
+    from shuffledp.core.arrays import Codes
     from shuffledp.core.texts import Texts
     from shuffledp.live.design import SurveyFile
     from shuffledp.live.wire.document import Collection
@@ -272,43 +271,15 @@ def _compare_answers(
     question: Question, places: Codes, result: dict[str, Any]
 ) -> list[dict[str, Any]]:
     rows = result["questions"][question.name]["estimate"]
-    if question.spelling is not None:
-        people = Counter(question.spelling.spell(places))
-        truths = [float(people[row["label"]]) for row in rows]
-    else:
-        truths = _find_truths(question, places)
+    published = Estimate(
+        value=np.array([row["value"] for row in rows]),
+        error=NormalError(stderr=np.array([row["stderr"] for row in rows])),
+        limits=(-math.inf, math.inf),
+        labels=tuple(row["label"] for row in rows),
+    )
+    truths = np.atleast_1d(question.asks.align(published, question.read_values(places)))
     shown = ("value", "low", "high")
     return [
         {"label": row["label"], "truth": truth, **{name: row[name] for name in shown}}
-        for row, truth in zip(rows, truths, strict=True)
+        for row, truth in zip(rows, truths.tolist(), strict=True)
     ]
-
-
-def _find_truths(question: Question, places: Codes) -> list[float]:
-    domain = question.protocol.randomizer.domain
-    if question.range is not None:
-        groups, numbers = question.split_places(places)
-        values = _find_values(numbers, *question.range)
-        size = domain.size // 2
-        sums = np.bincount(groups, weights=values, minlength=size)
-        people = np.maximum(np.bincount(groups, minlength=size), 1)
-        truths: list[float] = (sums / people if question.averages else sums).tolist()
-        return truths
-    if isinstance(domain, Reals):
-        total = float(_find_values(places, domain.lower, domain.upper).sum())
-        return [total / len(places) if question.averages else total]
-    if question.by_tree:
-        analyzer = question.protocol.analyzer
-        assert isinstance(analyzer, TreeAnalyzer)  # the one that answers these
-        asked: Any = task_named(question.task)
-        asked = asked(domain=domain, at=analyzer.question.at or None)
-        values = domain.values(places)
-        exact = asked.truth(values.astype(np.int64) if isinstance(domain, Integers) else values)
-        return [float(each) for each in np.atleast_1d(exact)]
-    counts = np.bincount(places, minlength=domain.size)
-    return [float(counts[1])] if question.kind.yes_or_no else counts.astype(float).tolist()
-
-
-def _find_values(places: Codes, lower: float, upper: float) -> Floats:
-    found: Floats = lower + places / float(1 << PLACE_BITS) * (upper - lower)
-    return found

@@ -29,6 +29,7 @@ from shuffledp.live.wire.noise import Added, DummyKind, HashedDummies, read_dumm
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
 from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
 from shuffledp.tasks import task_named
+from shuffledp.tasks.groups import Grouped
 
 __all__ = [
     "BY_GROUP",
@@ -206,10 +207,34 @@ class Question:
         return self.labels.index(group), answer[len(group) + 1 :]
 
     @property
+    def asks(self) -> Task:
+        """The task itself: the true answer, and how the estimate of the protocol is read."""
+        if self.range is not None:
+            assert self.labels is not None
+            groups = Categories(k=len(self.labels), names=self.labels)
+            return Grouped.at_ends(self.kind, self.range, groups)
+        points = self.protocol.parameters.get("at")
+        own: dict[str, Any] = {} if not points else {"at": tuple(points)}
+        return self.kind(domain=self.protocol.randomizer.domain, **own)
+
+    @property
     def _ends(self) -> Reals:
         """The grid of a number by group: its two ends."""
         assert self.range is not None
         return Reals(lower=self.range[0], upper=self.range[1], steps=1)
+
+    def read_values(self, places: Codes) -> Any:
+        """Return the answers at these places, as the task takes them; by group, the numbers and the groups."""
+        if self.range is not None:
+            groups, numbers = self.split_places(places)
+            return self._ends.locate(numbers), groups
+        if self.spelling is not None:
+            return self.spelling.spell(places)
+        domain = self.protocol.randomizer.domain
+        if isinstance(domain, Reals):
+            return domain.locate(places)
+        values = domain.values(places)
+        return values if isinstance(domain, Cells) else values.astype(np.int64)
 
     def join_places(self, groups: Codes, places: Codes) -> Codes:
         """The places of numbers by group, from the codes of the groups and the places of the numbers."""
