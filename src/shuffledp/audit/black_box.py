@@ -335,24 +335,24 @@ def _check_score(score: Score) -> Score:
 def _suggest_scores(
     data: Floats, neighbour: Floats, score: Score | None
 ) -> list[tuple[str, Score]]:
-    """Scores that may distinguish the two, learned from these rows."""
-    found: list[tuple[str, Score]] = [] if score is None else [("the given score", score)]
+    """Return scores that may distinguish the two, learned from these rows."""
+    scores: list[tuple[str, Score]] = [] if score is None else [("the given score", score)]
     ratio = _learn_likelihood(data, neighbour)
     if ratio is not None:
-        found.append(("log-likelihood ratio", ratio))
+        scores.append(("log-likelihood ratio", ratio))
     spread = np.sqrt((data.var(axis=0) + neighbour.var(axis=0)) / 2)
     apart = np.abs(data.mean(axis=0) - neighbour.mean(axis=0))
     varying = np.flatnonzero((spread > 0) | (apart > 0))
     strength = apart[varying] / np.maximum(spread[varying], 1e-9)
     best = varying[np.argsort(-strength)[:_MOST_COLUMNS]]
-    found += [(f"column {column}", _take_column(int(column))) for column in best]
+    scores += [(f"column {column}", _take_column(int(column))) for column in best]
     if len(varying) > 1:
-        found.append(("linear discriminant", _learn_direction(data, neighbour, spread)))
-    return found
+        scores.append(("linear discriminant", _learn_direction(data, neighbour, spread)))
+    return scores
 
 
 def _spread_thresholds(values: Floats) -> Floats:
-    """Some values of a score, spread over those that occur."""
+    """Pick some values of a score, spread over those that occur."""
     distinct = np.unique(values)
     if len(distinct) <= _MOST_THRESHOLDS:
         return distinct
@@ -379,7 +379,7 @@ def _learn_direction(data: Floats, neighbour: Floats, spread: Floats) -> Score:
 
 
 def _learn_likelihood(data: Floats, neighbour: Floats) -> Score | None:
-    """ln of the ratio of the frequencies of each outcome; None if hardly any occurs twice."""
+    """Return ln of the ratio of the frequencies of each outcome; None if hardly any occurs twice."""
     multipliers = _make_multipliers(data.shape[1])
     a, b = _label_rows(data, multipliers), _label_rows(neighbour, multipliers)
     labels, place = np.unique(np.concatenate([a, b]), return_inverse=True)
@@ -471,13 +471,13 @@ def _doubt_split(hits: Bools, group: Bools) -> float:
 
 
 def _bound_odds(counted: CountedEvent, miss: float) -> float:
-    """ln(p / q), from below, out of how many of the hits belong to whom."""
+    """Bound ln(p / q) from below, out of how many of the hits belong to whom."""
     share = _bound_below(counted.hits[0], sum(counted.hits), miss)
     return log_lower(share / (1 - share))
 
 
 def _bound_ratio(counted: CountedEvent, delta: float, miss: float) -> float:
-    """ln((p - delta) / q), from below; each limit may be wrong with half of the probability."""
+    """Bound ln((p - delta) / q) from below; each limit may be wrong with half of the probability."""
     (hits, others), (draws, other_draws) = counted.hits, counted.draws
     p = _bound_below(hits, draws, miss / 2)
     q = 1 - _bound_below(other_draws - others, other_draws, miss / 2)

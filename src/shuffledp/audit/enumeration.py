@@ -88,14 +88,14 @@ class Channel:
     @cached_property
     def messages(self) -> tuple[Any, ...]:
         """Every message that somebody may send, in order."""
-        found = {message for law in self.laws for sent in law for message in sent}
-        return tuple(sort_items(found))
+        messages = {message for law in self.laws for sent in law for message in sent}
+        return tuple(sort_items(messages))
 
     def pmf(self, x: int) -> Law:
         return dict(self.laws[x])
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
-        """By inversion of the cumulative law: exact if all probabilities are multiples of 2^-word_bits."""
+        """Encode by inversion of the cumulative law: exact if all probabilities are multiples of 2^-word_bits."""
         sent = np.empty(len(inputs), dtype=np.int64)  # a position in `_outputs`
         for x, shares in enumerate(self._shares):
             here = np.asarray(inputs) == x
@@ -351,13 +351,13 @@ def exact(
     """
     question = _Question(randomizer, n, view)
     asked = _check_epsilon(epsilon)
-    (found,) = question.bounds([asked])
-    if found.upper - found.lower <= max(_RELATIVE * found.upper, _ABSOLUTE):
+    (known,) = question.bounds([asked])
+    if known.upper - known.lower <= max(_RELATIVE * known.upper, _ABSOLUTE):
         return ExactAudit(
-            delta=found.upper, lower=found.lower, epsilon=asked, view=view, n=question.n
+            delta=known.upper, lower=known.lower, epsilon=asked, view=view, n=question.n
         )
     raise UnsupportedError(
-        f"floating point knows this delta only between {found.lower!r} and {found.upper!r}: "
+        f"floating point knows this delta only between {known.lower!r} and {known.upper!r}: "
         "use audit.bounds, or audit.fraction for fewer users"
     )
 
@@ -365,7 +365,7 @@ def exact(
 def bounds(
     randomizer: Audited, *, epsilon: float, n: int | None = None, view: str = "shuffled"
 ) -> Bounds:
-    """Two ends between which the exact delta lies.
+    """Return two ends between which the exact delta lies.
 
     >>> from shuffledp import audit, protocols
     >>> ends = audit.bounds(protocols.krr.KRR(k=2, epsilon0=1.0), n=100, epsilon=0.2)
@@ -386,8 +386,8 @@ def profile(
     array([0.3125, 0.19  , 0.    ])
     """
     asked = [_check_epsilon(value) for value in np.atleast_1d(np.asarray(epsilons)).tolist()]
-    found = _Question(randomizer, n, view).bounds(asked)
-    return np.array([each.upper for each in found])
+    ends = _Question(randomizer, n, view).bounds(asked)
+    return np.array([each.upper for each in ends])
 
 
 def fraction(
@@ -467,13 +467,13 @@ class _Question:
         self.n = users if view == "shuffled" else 1
 
     def bounds(self, epsilons: Sequence[float]) -> list[Bounds]:
-        """e^epsilon is not a fraction: take one on each side of it, and the answers for both."""
+        """Bound delta between two fractions, one on each side of e^epsilon, which is not a fraction itself."""
         ends = [exp_bounds(epsilon) for epsilon in epsilons]
         if self.local:
-            found = [
+            exact_ends = [
                 (local_delta(self.laws, low), local_delta(self.laws, high)) for low, high in ends
             ]
-            return [_round_outwards(*each) for each in found]
+            return [_round_outwards(*each) for each in exact_ends]
         views = ExactViews(self.laws, self.n)
         if views.cost * len(epsilons) > _QUICK:
             sweep = Sweep(views.lattice)

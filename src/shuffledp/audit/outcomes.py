@@ -61,7 +61,7 @@ class Draws:
     coins: Bools  # [draws]: whether the data, not the neighbour, were used
 
     def split(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """One value for each draw, as those of the data and those of the neighbour."""
+        """Split one value for each draw into those of the data and those of the neighbour."""
         return values[self.coins], values[~self.coins]
 
     def widen(self, width: int) -> "Draws":
@@ -177,7 +177,7 @@ def _tame(rows: Floats) -> Floats:
 
 
 def _make_row(outcome: Any) -> Floats:
-    """One outcome, by itself: what others there are must not matter."""
+    """Turn one outcome into a row by itself: what others there are must not matter."""
     if isinstance(outcome, Tally):
         outcome = outcome.counts
     array = _to_array(outcome)
@@ -242,8 +242,8 @@ def _check_value(outcome: Any) -> None:
         ) from None
     if any(outcome is one for one in _SINGLE):
         return
-    own: Any = type(outcome).__hash__
-    by_identity = callable(outcome) or own is object.__hash__
+    hashing: Any = type(outcome).__hash__
+    by_identity = callable(outcome) or hashing is object.__hash__
     if by_identity or hash(_copy(outcome)) != code:
         raise DataError(
             f"the black box returned a {kind}, which is hashed by its place in memory: equal outcomes "
@@ -314,7 +314,7 @@ def _count_messages(messages: Messages, n: int, crowds: int, buckets: int) -> Fl
 
 
 def _mix_columns(rows: NDArray[Any]) -> NDArray[np.int64]:
-    """One number for each row."""
+    """Hash each row into one number."""
     mixed = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
         mixed = (mixed * 1_000_003 + column.astype(np.int64)) % ((1 << 31) - 1)

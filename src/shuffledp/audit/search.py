@@ -61,11 +61,11 @@ def sort_items(items: Iterable[Hashable]) -> list[Any]:
     >>> sort_items({10, 9}), sort_items({"b", 1})
     ([9, 10], ['b', 1])
     """
-    found: list[Any] = list(items)
+    unsorted: list[Any] = list(items)
     try:
-        return sorted(found)
+        return sorted(unsorted)
     except TypeError:
-        return sorted(found, key=repr)
+        return sorted(unsorted, key=repr)
 
 
 class Lattice:
@@ -112,7 +112,7 @@ class Lattice:
         )
 
     def moves(self, t: int) -> list[NDArray[np.intp]]:
-        """For each set of messages, where the entries of level t go."""
+        """Return for each set of messages where the entries of level t go."""
         below, above = self.levels[t], self.levels[t + 1]
         return [np.searchsorted(above, below + sent) for sent in self.sends]
 
@@ -327,7 +327,7 @@ class Box:
 
     @classmethod
     def whole(cls, inputs: int, users: int) -> "Box":
-        """Every data set.
+        """Return the box of every data set.
 
         >>> Box.whole(3, 5).high
         (5, 5, 5)
@@ -335,7 +335,7 @@ class Box:
         return cls(low=(0,) * inputs, high=(users,) * inputs, users=users)
 
     def halve(self) -> list["Box"]:
-        """Two boxes that share nothing, cut across the widest side."""
+        """Cut across the widest side, into boxes that share nothing."""
         widths = [high - low for low, high in zip(self.low, self.high, strict=True)]
         side = widths.index(max(widths))
         middle = (self.low[side] + self.high[side]) // 2
@@ -447,7 +447,7 @@ class Adder:
         self._matrix = lru_cache(maxsize=_KEPT_MATRICES)(self._make_matrix)
 
     def add(self, t: int, weights: tuple[float, ...], law: Floats) -> Floats:
-        """sum over sends s of weights[s] times the law moved by s: from level t to level t + 1."""
+        """Sum weights[s] times the law moved by s over all sends s: from level t to level t + 1."""
         self.taken += len(law) * len(weights)
         result: Floats = self._matrix(t, weights) @ law
         return result
@@ -514,7 +514,7 @@ class Sweep:
         return law
 
     def divergence(self, law: Floats, t: int, pair: Pair, scales: tuple[float, float]) -> float:
-        """sum_o max(0, scales[0] P_a(o) - scales[1] P_b(o)), where t others have this law."""
+        """Return sum_o max(0, scales[0] P_a(o) - scales[1] P_b(o)), where t others have this law."""
         a, b = (self.adder.add(t, self.laws[x], law) for x in pair)
         return float(np.maximum(scales[0] * a - scales[1] * b, 0.0).sum())
 
@@ -594,11 +594,11 @@ class _Search:
             alive = {pair: bound for pair, bound in bounds.items() if bound > self._mark}
             if box.single or not alive:
                 continue
-            found = [
+            halves = [
                 self._look(half, self.sweep.add(law, box.low, half.low), alive)
                 for half in box.halve()
             ]
-            stack.extend(sorted(found, key=lambda each: each.promise))
+            stack.extend(sorted(halves, key=lambda each: each.promise))
             self._check_cost()
 
     @property
@@ -657,13 +657,13 @@ class _Search:
         return min(known, total)
 
     def _bound_quickly(self, law: Floats, t: int, pair: Pair) -> float:
-        """At least the divergence, with an absolute error; if that is most of it, precisely."""
+        """Bound the divergence from above, with an absolute error; if that is most of it, precisely."""
         moved = self.sweep.adder.add(t, self._weights[pair], law)
         total = float(np.maximum(moved, 0.0).sum()) * (1 + self.sweep.summed) + self._absolute
         return total if total > 1000 * self._absolute else self._bound_precisely(law, t, pair)
 
     def _bound_precisely(self, law: Floats, t: int, pair: Pair) -> float:
-        """At least the divergence, with a relative error of both views."""
+        """Bound the divergence from above, with a relative error of both views."""
         scales = (1 + self.sweep.error, self.E * (1 - self.sweep.error))
         return self.sweep.divergence(law, t, pair, scales) * (1 + self.sweep.summed)
 

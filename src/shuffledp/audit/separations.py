@@ -53,7 +53,7 @@ class Statement:
 
 
 def pure_single_message_is_local(*, trials: int = 40, seed: int = 1) -> Statement:
-    """One message each and delta = 0: shuffling gains nothing, and the protocol is a local one.
+    """Check that with one message each and delta = 0 shuffling gains nothing: the protocol is a local one.
 
     If the shuffled view of single messages is epsilon-DP, so is the randomizer: on the data sets
     (x, .., x) and (x', x, .., x) the event "all messages are y" has the likelihood ratio of y itself.
@@ -88,7 +88,7 @@ def pure_single_message_is_local(*, trials: int = 40, seed: int = 1) -> Statemen
 
 
 def mirrored_pair(*, largest_n: int = 6) -> Statement:
-    """Two messages (x, 1 - x): nothing to see after shuffling, everything before.
+    """Check that the two messages (x, 1 - x) show nothing after shuffling, and everything before.
 
     >>> print(mirrored_pair(largest_n=3).measured)
     shuffled epsilon 0 for n = 1 .. 3; pre-shuffled epsilon 0; local epsilon infinite, local delta 1 even at e^epsilon = 10^9
@@ -100,11 +100,11 @@ def mirrored_pair(*, largest_n: int = 6) -> Statement:
     local = pure_ratio(pair, view="local")
     delta = fraction(pair, ratio=10**9, view="local")
     private = all(ratio == 1 for ratio in shuffled)
-    found = "0" if private else f"{math.log(max(shuffled)):.4g}"
+    epsilon = "0" if private else f"{math.log(max(shuffled)):.4g}"
     return Statement(
         name="mirrored pair",
         claim="(x, 1 - x) is 0-private shuffled and pre-shuffled, and not locally private at any epsilon",
-        measured=f"shuffled epsilon {found} for n = 1 .. {largest_n}; pre-shuffled epsilon "
+        measured=f"shuffled epsilon {epsilon} for n = 1 .. {largest_n}; pre-shuffled epsilon "
         f"{math.log(before):.4g}; local epsilon {'infinite' if local == math.inf else 'finite'}, "
         f"local delta {delta} even at e^epsilon = 10^9",
         agrees=private and before == 1 and local == math.inf and delta == 1,
@@ -183,7 +183,7 @@ def binomial_is_smooth() -> Statement:
 
 
 def noise_factor(epsilon: float, delta: float, n: int = 1_000_000) -> float:
-    """50 ln(2 / delta) / epsilon^2, over the mean of the binomial noise that one count needs exactly.
+    """Return 50 ln(2 / delta) / epsilon^2, over the mean of the binomial noise that one count needs exactly.
 
     >>> round(noise_factor(1.0, 1e-6), 1)
     21.3
@@ -193,7 +193,7 @@ def noise_factor(epsilon: float, delta: float, n: int = 1_000_000) -> float:
 
 
 def square_root_step(*, points: int = 101) -> Statement:
-    """alpha = tanh(epsilon / 2) is at least epsilon / sqrt(5) on [0, 1], and never epsilon / sqrt(4).
+    """Check that alpha = tanh(epsilon / 2) is at least epsilon / sqrt(5) on [0, 1], and never epsilon / sqrt(4).
 
     tanh is concave on [0, inf), so tanh(epsilon / 2) - epsilon / sqrt(c) is concave and 0 at 0: it is >= 0 on
     [0, 1] exactly if it is at 1, that is, for c >= 1 / tanh(1/2)^2 = 4.683. tanh(y) < y rules out c = 4.
@@ -234,7 +234,7 @@ STATEMENTS = (
 
 
 def mirrored_randomizer() -> Channel:
-    """x sends the two messages x and 1 - x, in this order.
+    """Return the channel in which x sends the two messages x and 1 - x, in this order.
 
     >>> mirrored_randomizer().pmf(1)
     {(1, 0): Fraction(1, 1)}
@@ -243,7 +243,7 @@ def mirrored_randomizer() -> Channel:
 
 
 def gap_randomizer() -> Channel:
-    """0 sends four uniform bits; 1 sends a uniform one of the ten strings without exactly two ones.
+    """Return a channel: 0 sends four uniform bits, 1 a uniform one of the ten strings without exactly two ones.
 
     >>> len(gap_randomizer().pmf(0)), len(gap_randomizer().pmf(1))
     (16, 10)
@@ -255,7 +255,7 @@ def gap_randomizer() -> Channel:
 
 
 def random_randomizer(rng: SeededWords) -> Channel:
-    """2 or 3 inputs, 2 or 3 single messages, small random weights; some probabilities are 0.
+    """Draw a channel: 2 or 3 inputs, 2 or 3 single messages, small random weights; some probabilities are 0.
 
     >>> random_randomizer(SeededWords(3)).epsilon0 > 0
     True
@@ -316,7 +316,9 @@ def local_output_law(randomizer: Channel, inputs: tuple[int, ...]) -> Law:
 
 
 def lemma_delta(n: int, gamma: Fraction, alpha: Fraction) -> float:
-    """exp(-alpha^2 gamma n / 8) + exp(-alpha^2 gamma n / (8 + 2 alpha)): what the lemma grants for k <= n alpha gamma / 2.
+    """Return what the lemma grants for k <= n alpha gamma / 2.
+
+    It is exp(-alpha^2 gamma n / 8) + exp(-alpha^2 gamma n / (8 + 2 alpha)).
 
     >>> round(lemma_delta(1000, Fraction(1, 10), Fraction(3, 10)), 4)
     0.6758
@@ -423,15 +425,15 @@ def least_loss(*, epsilon: float, prior: Sequence[float], loss: Loss) -> float:
                 limits.append(limit.ravel())
     from scipy.optimize import linprog
 
-    found = linprog(
+    program = linprog(
         wanted.ravel(),
         A_ub=np.array(limits),
         b_ub=np.zeros(len(limits)),
         A_eq=np.kron(np.eye(size), np.ones(size)),
         b_eq=np.ones(size),
     )
-    assert found.fun is not None  # answering at random is always allowed
-    return float(found.fun)
+    assert program.fun is not None  # answering at random is always allowed
+    return float(program.fun)
 
 
 def geometric_loss(*, epsilon: float, prior: Sequence[float], loss: Loss) -> float:
@@ -442,9 +444,9 @@ def geometric_loss(*, epsilon: float, prior: Sequence[float], loss: Loss) -> flo
     """
     size, wanted = _check(prior), _average_loss(prior, loss)
     q = math.exp(-positive("epsilon", epsilon))
-    said = np.arange(size)
-    law = q ** np.abs(said[:, None] - said)  # [count, said]
-    ends = (said == 0) | (said == size - 1)
+    answers = np.arange(size)
+    law = q ** np.abs(answers[:, None] - answers)  # [count, answer]
+    ends = (answers == 0) | (answers == size - 1)
     law = law * np.where(ends, 1 / (1 + q), (1 - q) / (1 + q))
     return float((law.T @ wanted).min(axis=1).sum())
 

@@ -14,7 +14,7 @@ from typing import Any
 def load_later(
     package: str, homes: Mapping[str, str], modules: tuple[str, ...] = ()
 ) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: for each module the names that come from it; its `modules`, too, by their last name.
+    """Make the `__getattr__` of a package: `homes` are the names by module, `modules` are known by their last name.
 
     >>> find = load_later("shuffledp.core", {"domain": "Bits Reals", "privacy": "Model"}, ("cells",))
     >>> find("Bits").__name__, find("cells").__name__

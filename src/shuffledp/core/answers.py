@@ -77,17 +77,17 @@ class Answers:
         """
         if len(values) != len(self.parts):
             raise MismatchError(f"{len(values)} columns for {len(self.parts)} questions")
-        found = tuple(part.codes(each) for part, each in zip(self.parts, values, strict=True))
-        lengths = sorted({len(codes) for codes in found}, reverse=True)
+        columns = tuple(part.codes(each) for part, each in zip(self.parts, values, strict=True))
+        lengths = sorted({len(codes) for codes in columns}, reverse=True)
         if len(lengths) > 1:
             raise MismatchError(
                 "everybody answers every question, but the columns have "
                 f"{' and '.join(map(str, lengths))} values"
             )
-        return found
+        return columns
 
     def join(self, columns: Columns) -> Codes:
-        """One code for each person; `UnsupportedError` if there are too many combinations."""
+        """Return one code for each person; raise `UnsupportedError` if there are too many combinations."""
         if self.size > _MOST:
             raise UnsupportedError(
                 f"{self.size:.3g} combinations of answers have no joint code: keep them as columns"
@@ -99,12 +99,12 @@ class Answers:
 
     def split(self, codes: Codes) -> tuple[Codes, ...]:
         """Return the code of each answer."""
-        found: list[Codes] = []
+        split: list[Codes] = []
         rest: Any = codes
         for part in self.parts:
-            found.append(rest % part.size)
+            split.append(rest % part.size)
             rest = rest // part.size
-        return tuple(found)
+        return tuple(split)
 
     def values(self, codes: Codes) -> Floats:
         return codes.astype(np.float64)

@@ -27,8 +27,8 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
     """
     ordered = np.sort(values, axis=None)
     new = np.append(np.ones(min(1, len(ordered)), np.bool_), ordered[1:] != ordered[:-1])
-    found: NDArray[_Number] = ordered[new]
-    return found
+    first_of_each: NDArray[_Number] = ordered[new]
+    return first_of_each
 
 
 def keep_freed_memory() -> None:

@@ -22,7 +22,7 @@ class Stream(Protocol):
     """Deals the tally of a domain that nobody can list, some codes at a time."""
 
     def deal_words(self, codes: Codes, times: Counts, source: WordSource) -> Counts:
-        """What the messages of times[i] people with each of these codes add to the tally, without their noise."""
+        """Return what the messages of times[i] people with each of these codes add to the tally, without their noise."""
 
     def deal_noise(self, n: int, source: WordSource) -> Counts:
         """Return what the noise of n people adds to the tally."""
@@ -168,7 +168,7 @@ class CentralCapabilities:
 
 
 def list_capabilities(of: type = Capabilities) -> dict[str, Line]:
-    """Every capability by name.
+    """Return every capability by name.
 
     >>> [*list_capabilities()][:3]
     ['deal', 'stream', 'code']

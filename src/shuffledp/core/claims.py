@@ -263,9 +263,9 @@ def list_unclaimed(text: str) -> list[str]:
     """
     line, spans = _join_lines(text), find_claims(text)
     return [
-        line[max(0, found.start() - 60) : found.end() + 40]
-        for found in _NUMBER.finditer(line)
-        if not any(start <= found.start() < end for start, end, _ in spans)
+        line[max(0, match.start() - 60) : match.end() + 40]
+        for match in _NUMBER.finditer(line)
+        if not any(start <= match.start() < end for start, end, _ in spans)
     ]
 
 

@@ -77,7 +77,7 @@ class Number(NamedTuple):
     high: float
 
     def to_dict(self) -> dict[str, str | float | None]:
-        """For JSON, which has no infinity: None."""
+        """Return the fields for JSON, which has no infinity: None."""
         if type(self.value) is float and math.isfinite(sum(self[1:])):  # of a million, nearly all
             return dict(zip(Number._fields, self, strict=True))
         return {name: _make_plain(value) for name, value in self._asdict().items()}
@@ -90,7 +90,7 @@ def _make_plain(value: str | float) -> str | float | None:
 
 
 def write_dates(picture: Picture, unit: str, *, values: bool = True) -> Picture:
-    """The same picture, with dates for numbers of days or seconds since 1970-01-01: the points of a curve, and values.
+    """Write dates for numbers of days or seconds since 1970-01-01: the points of a curve, and values.
 
     >>> shown = Picture(rows=(Number("mean", 15890.4, 2.0, 15886.0, 15894.0),), level=0.95)
     >>> format_rows(list(write_dates(shown, "days").rows))
@@ -115,7 +115,7 @@ def write_dates(picture: Picture, unit: str, *, values: bool = True) -> Picture:
 def list_numbers(
     estimate: Estimate, level: float = _LEVEL, label: str = "estimate"
 ) -> list[Number]:
-    """Every number of the estimate; `label` names it if there is only one.
+    """List every number of the estimate; `label` names it if there is only one.
 
     >>> from shuffledp.core.estimate import Estimate, NormalError
     >>> list_numbers(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)), 0.5)[0].stderr
@@ -190,7 +190,7 @@ def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estima
 
 
 def keep_largest(table: list[Number], limit: int) -> list[Number]:
-    """At most `limit` rows: those with the largest values, in their own order.
+    """Keep at most `limit` rows: those with the largest values, in their own order.
 
     >>> [row.label for row in keep_largest([Number("a", 1, 0, 0, 0), Number("b", 3, 0, 0, 0)], 1)]
     ['b']
@@ -369,7 +369,7 @@ def format_rows(
     whole: bool = False,
     people: float | None = None,
 ) -> list[list[str]]:
-    """Each row as text: label, estimate, standard error, interval; `whole` numbers of people are written as such.
+    """Write each row as text: label, estimate, standard error, interval; `whole` numbers of people are written as such.
 
     The estimate has its share of all `people` beside it, where they are given.
 

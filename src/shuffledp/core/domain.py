@@ -258,7 +258,7 @@ class Reals:
         return self._scale(read_reals(values, self.lower, self.upper), self.steps)
 
     def places(self, values: ArrayLike) -> Codes:
-        """Each value as a number of 2^-41 parts of the range; it does not depend on the grid."""
+        """Place each value on 2^41 parts of the range; the grid does not matter."""
         return self._scale(read_reals(values, self.lower, self.upper), 1 << PLACE_BITS)
 
     def locate(self, places: Codes) -> Floats:
@@ -381,7 +381,7 @@ def _refuse_missing(values: object) -> None:
 
 
 def read_reals(values: ArrayLike, lower: float, upper: float) -> Floats:
-    """A column of real numbers from lower to upper (true is 1, false is 0); `DataError` if it is of anything else.
+    """Read real numbers from lower to upper (true is 1, false is 0); raise `DataError` if there is anything else.
 
     >>> read_reals([0.5, 2], 0.0, 1.0)
     Traceback (most recent call last):

@@ -55,7 +55,7 @@ class ErrorLaw(Protocol):
         """Return an interval that covers the truth with probability about `level`."""
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        """One that covers with probability at least `level`, or `UnsupportedError`."""
+        """Return an interval that covers with probability at least `level`, or raise `UnsupportedError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

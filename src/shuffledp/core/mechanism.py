@@ -85,8 +85,8 @@ class MechanismSpec:
     """What `make` takes besides epsilon and the planner knows: n, delta, the sensitivity and what a task says of itself;
     and whether each of them must be given."""
 
-    def build(self, crowd: Crowd, promise: Promise, **own: Any) -> Mechanism | Selector:
+    def build(self, crowd: Crowd, promise: Promise, **options: Any) -> Mechanism | Selector:
         """Return the mechanism for these people: `make` with those of n and delta that it takes."""
         known = {"n": crowd.n, "delta": promise.delta}
         more = {name: value for name, value in known.items() if name in self.options}
-        return self.make(epsilon=promise.epsilon, **more, **own)
+        return self.make(epsilon=promise.epsilon, **more, **options)

@@ -137,12 +137,12 @@ def say(text: str, *, bold: bool = False, small: bool = False) -> str:
     >>> say("a < b"), say("now", bold=True)
     ('<p>a &lt; b</p>', '<p><b>now</b></p>')
     """
-    said = as_prose(text)
+    html = as_prose(text)
     if bold:
-        said = f"<b>{said}</b>"
+        html = f"<b>{html}</b>"
     if small:
-        said = f"<small>{said}</small>"
-    return f"<p>{said}</p>"
+        html = f"<small>{html}</small>"
+    return f"<p>{html}</p>"
 
 
 def stack(*parts: str) -> str:

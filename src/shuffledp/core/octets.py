@@ -37,7 +37,7 @@ class MessageCode(Protocol):
         """Bytes of a message, whatever it says."""
 
     def encode_message(self, payload: NDArray[Any]) -> Octets:
-        """payload[n] or payload[n, width] as octets[n, size]."""
+        """Encode payload[n] or payload[n, width] as octets[n, size]."""
 
     def decode_message(self, octets: Octets) -> Decoded:
         """Return the payload of the rows that are messages of the protocol."""

@@ -78,7 +78,7 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields in JSON besides epsilon and delta: plain numbers and strings."""
+        """Return the fields besides epsilon and delta for JSON: plain numbers and strings."""
         return {
             "text": str(self),
             "model": self.model.value,
@@ -129,7 +129,7 @@ class Profile(Protocol):
     """The whole privacy curve. Each method returns the safe end."""
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta."""
+        """Bound the true epsilon at this delta from above."""

@@ -127,7 +127,7 @@ class Cost:
 
     @classmethod
     def add(cls, costs: Sequence["Cost"], bits: int) -> "Cost":
-        """Of several parts together, whose messages have `bits` bits.
+        """Add up the costs of several parts, whose messages have `bits` bits.
 
         >>> Cost.add([Cost.fixed(4), Cost.fixed(3)], 5).messages_max
         2
@@ -156,7 +156,7 @@ class Noisy(Protocol):
         """The theorem or computation behind `delta`."""
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """At least the delta at epsilon of what the shuffler shows, if `honest` users make noise."""
+        """Bound delta at epsilon from above, for what the shuffler shows if `honest` users make noise."""
 
 
 class NoisyDevice(Device, Noisy, Protocol):
@@ -180,7 +180,7 @@ class Accountant(Protocol):
         """Return the guarantee if that many users (the protected one included) follow the protocol."""
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """At least the delta at any epsilon, if that many users follow the protocol."""
+        """Bound delta at any epsilon from above, if that many users follow the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ class Unconditional:
 
 
 def pure_delta(epsilon0: float, epsilon: float) -> float:
-    """At least the delta at epsilon of anything that is epsilon0-private with delta = 0.
+    """Bound delta at epsilon from above, for anything that is epsilon0-private with delta = 0.
 
     Randomized response is the worst: (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1).
 
@@ -290,8 +290,8 @@ class ShuffleProtocol:
     @property
     def cost(self) -> Cost:
         """What one user sends."""
-        own = self.randomizer.cost
-        return own if self.values == 1 else Cost.add([own] * self.values, own.bits_per_message)
+        each = self.randomizer.cost
+        return each if self.values == 1 else Cost.add([each] * self.values, each.bits_per_message)
 
     def count_people(self, inputs: int) -> int:
         """Return how many people have so many values together; refuse a part of somebody.
@@ -378,7 +378,7 @@ class ShuffleProtocol:
             )
 
     def match_domain(self, domain: Domain | None) -> Domain:
-        """Return the declared domain, if its codes mean what the protocol's mean; None: the protocol's own.
+        """Return the declared domain, if its codes mean what the protocol's mean; for None, the protocol's own.
 
         A bit is the number 0 or 1, and integers are points of a grid: a sum of integers 0 .. 1 counts bits.
 
@@ -390,20 +390,20 @@ class ShuffleProtocol:
         Traceback (most recent call last):
         shuffledp.core.errors.MismatchError: the protocol krr is for Categories(k=3, names=None), not for Categories(k=2, names=None)
         """
-        own = self.randomizer.domain
-        if domain is None or domain == own:
-            return own
+        native = self.randomizer.domain
+        if domain is None or domain == native:
+            return native
         # A histogram counts whatever has that many values: integers, bins, pairs of answers.
-        counted = isinstance(own, Categories) and not isinstance(domain, Bits | Reals | Cells)
-        if own.size == domain.size and counted:
+        counted = isinstance(native, Categories) and not isinstance(domain, Bits | Reals | Cells)
+        if native.size == domain.size and counted:
             return domain
-        if _same_numbers(own, domain):
-            return own if isinstance(own, Reals) else domain  # a grid takes every number
-        raise MismatchError(f"the protocol {self.name} is for {own!r}, not for {domain!r}")
+        if _same_numbers(native, domain):
+            return native if isinstance(native, Reals) else domain  # a grid takes every number
+        raise MismatchError(f"the protocol {self.name} is for {native!r}, not for {domain!r}")
 
 
 def _same_numbers(one: Domain, other: Domain) -> bool:
-    """Whether codes stand for the same numbers in both; a domain of somebody else's is asked about every code."""
+    """Return whether codes stand for the same numbers in both; a domain of somebody else's is asked about every code."""
     numbers = (Bits, Integers, Reals)
     if (
         not isinstance(one, numbers)
@@ -469,7 +469,7 @@ class Maker(Protocol):
     def parameters(self) -> Mapping[str, bool]:
         """The same for everything that a call takes: the options, n, epsilon, delta and honest."""
 
-    def build(self, crowd: Crowd, promise: Promise, **own: Any) -> ShuffleProtocol:
+    def build(self, crowd: Crowd, promise: Promise, **options: Any) -> ShuffleProtocol:
         """Return the protocol for these people."""
 
     def __call__(self, **arguments: Any) -> ShuffleProtocol: ...

@@ -68,7 +68,7 @@ class Messages:
         """
         payloads = [part.payload for part in parts]
         if starts is not None:
-            payloads = [own + start for own, start in zip(payloads, starts, strict=True)]
+            payloads = [payload + start for payload, start in zip(payloads, starts, strict=True)]
         return cls(
             payload=np.concatenate(payloads),
             owner=np.concatenate([np.asarray(part.owner) for part in parts]),
@@ -176,6 +176,6 @@ def encode_places(randomizer: Randomizer, places: Codes, words: Words) -> Messag
     >>> encode_places(half, half.domain.places([0.5, 0.5]), tape).payload.tolist()
     [1, 0]
     """
-    own = randomizer.words_per_input
-    codes = round_places(randomizer.domain, places, words[:, own:], randomizer.word_bits)
-    return randomizer.encode(codes, words[:, :own])
+    width = randomizer.words_per_input
+    codes = round_places(randomizer.domain, places, words[:, width:], randomizer.word_bits)
+    return randomizer.encode(codes, words[:, :width])

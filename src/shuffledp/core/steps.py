@@ -82,16 +82,16 @@ def find_steps(picture: Picture) -> Steps | None:
     """
     if picture.curve is None:
         return None
-    found = sorted(zip(picture.curve.points, picture.rows, strict=True), key=lambda each: each[0])
+    ordered = sorted(zip(picture.curve.points, picture.rows, strict=True), key=lambda each: each[0])
 
     def clip(x: float) -> float:
         return min(max(x, 0.0), 1.0)
 
     return Steps(
-        points=tuple(point for point, _ in found),
-        shares=tuple(clip(row.value) for _, row in found),
-        lows=tuple(clip(row.low) for _, row in found),
-        highs=tuple(clip(row.high) for _, row in found),
+        points=tuple(point for point, _ in ordered),
+        shares=tuple(clip(row.value) for _, row in ordered),
+        lows=tuple(clip(row.low) for _, row in ordered),
+        highs=tuple(clip(row.high) for _, row in ordered),
         ends=picture.curve.ends,
     )
 
@@ -165,11 +165,11 @@ def draw_distribution(picture: Picture) -> str:
         _write(ends[0], None, f"{ends[0]:g}", ends, "start"),
         _write(ends[1], None, f"{ends[1]:g}", ends, "end"),
     ]
-    said = (
+    label = (
         "Share of people at or below each number, with the band that holds for all of them together"
     )
     return (
-        f'<svg role="img" aria-label="{said}" viewBox="0 -8 {_WIDTH} {_HEIGHT + 8}" width="{_WIDTH}" '
+        f'<svg role="img" aria-label="{label}" viewBox="0 -8 {_WIDTH} {_HEIGHT + 8}" width="{_WIDTH}" '
         f'style="max-width:100%" font-size="11">{"".join(shapes)}</svg>'
     )
 
@@ -185,7 +185,7 @@ def _join(corners: Sequence[_Place]) -> str:
 
 
 def _rule(share: float, steps: Steps) -> str:
-    """A dotted line from the share to where it is surely reached, and down from both ends of what is left open."""
+    """Draw a dotted line from the share to where it is surely reached, and down from both ends of what is left open."""
     (first, y), (last, _) = (_place(x, share, steps.ends) for x in steps.bracket(share))
     down = _HEIGHT - _BOTTOM
     path = f"M{_LEFT},{y:.1f}H{last:.1f}V{down}M{first:.1f},{y:.1f}V{down}"

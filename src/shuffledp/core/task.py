@@ -115,12 +115,12 @@ def _read_whole(value: object) -> object:
 
 
 def _read_number(value: object) -> object:
-    """Text as an int, a date as its moment, anything else as a float."""
+    """Return text as an int, a date as its days or seconds since 1970, anything else as a float."""
     if isinstance(value, date | np.datetime64):
-        found = read_moment(value)
-        if found is None:
+        moment = read_moment(value)
+        if moment is None:
             raise TypeError
-        return found[0]
+        return moment[0]
     if isinstance(value, bool) or not isinstance(value, Real | str):
         raise TypeError
     if not isinstance(value, str):
@@ -128,8 +128,8 @@ def _read_number(value: object) -> object:
     try:
         return int(value)
     except ValueError:
-        found = read_moment(value)
-        return float(value) if found is None else found[0]
+        moment = read_moment(value)
+        return float(value) if moment is None else moment[0]
 
 
 def read_moment(text: object) -> tuple[float, str] | None:
@@ -143,8 +143,8 @@ def read_moment(text: object) -> tuple[float, str] | None:
     ((15890, 'days'), (15890, 'days'))
     """
     if isinstance(text, date | np.datetime64):
-        said = str(text).replace("T", " ")
-        return read_moment(said.removesuffix(".000000000").removesuffix(" 00:00:00"))
+        written = str(text).replace("T", " ")
+        return read_moment(written.removesuffix(".000000000").removesuffix(" 00:00:00"))
     if not isinstance(text, str) or text[4:5] != "-":
         return None
     try:
@@ -269,7 +269,7 @@ class Task(ABC):
 
     @abstractmethod
     def sensitivity(self, n: int) -> float:
-        """By how much (in l1) replacing one of n people may move the exact answer, rounded up."""
+        """Return by how much (in l1) replacing one of n people may move the exact answer, rounded up."""
 
     @abstractmethod
     def truth(self, values: ArrayLike) -> Value:
@@ -322,11 +322,13 @@ class Task(ABC):
     def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that were given (neither None nor False), as their types; refuse all others."""
         known = {option.name: option for option in cls.options}
-        said = {name: value for name, value in options.items() if value is not None}
-        strange = [name for name, value in said.items() if name not in known and value is not False]
+        given = {name: value for name, value in options.items() if value is not None}
+        strange = [
+            name for name, value in given.items() if name not in known and value is not False
+        ]
         if strange:
             raise UnsupportedError(f"{say_of(cls.name, 'takes')} no {' and no '.join(strange)}")
-        read = {name: known[name].read(value) for name, value in said.items() if name in known}
+        read = {name: known[name].read(value) for name, value in given.items() if name in known}
         return {name: value for name, value in read.items() if value is not False}
 
     @classmethod

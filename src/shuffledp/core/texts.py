@@ -207,12 +207,12 @@ class Texts:
         left = np.asarray(codes).astype(np.uint64)
         symbols = b"\0" + ALPHABETS[self.alphabet].symbols
         table = np.frombuffer(symbols, dtype=np.uint8)
-        found = np.zeros((len(left), self.max_length), dtype=np.uint8)
+        letters = np.zeros((len(left), self.max_length), dtype=np.uint8)
         inside = left < np.uint64(self.size) if self.size < 1 << _BITS else np.ones(len(left), bool)
         for i in range(self.max_length - 1, -1, -1):
-            found[:, i] = table[(left % np.uint64(self.base)).astype(np.intp)]
+            letters[:, i] = table[(left % np.uint64(self.base)).astype(np.intp)]
             left = left // np.uint64(self.base)
-        return [self._spell_one(row.tobytes(), ok) for row, ok in zip(found, inside, strict=True)]
+        return [self._spell_one(row.tobytes(), ok) for row, ok in zip(letters, inside, strict=True)]
 
     def _spell_one(self, padded: bytes, inside: bool) -> str | None:
         word = padded.rstrip(b"\0")
@@ -304,7 +304,7 @@ class Keys:
         return f"is outside the domain 0 .. {self.size - 1}"
 
     def spell(self, codes: Codes) -> list[str | None]:
-        """Each code in digits.
+        """Return each code in digits.
 
         >>> Keys(bits=8).spell(np.array([255]))
         ['255']
@@ -317,7 +317,7 @@ class Keys:
 
 
 def _accept(domain: Texts | Keys, values: list[Any]) -> Spelt:
-    """Their codes, if nothing is wrong with any of them."""
+    """Return the codes of the values; raise if anything is wrong with any of them."""
     codes, faults = domain.read(values)
     if faults.any():
         place = int(np.argmax(faults != FINE))

@@ -181,14 +181,14 @@ class EqualNoise:
         return both
 
     def _log_moment(self, s: float, masses: Floats) -> float:
-        """At least log E e^(s max(Z, 0))."""
+        """Bound log E e^(s max(Z, 0)) from above."""
         z = np.arange(len(masses), dtype=np.float64)
         positive = float(masses[1:] @ np.exp(s * z[1:]))
         rest = (1 + float(masses[0])) / 2  # Pr[Z <= 0], as Z is symmetric
         return math.log(positive + rest + self._beyond(len(masses), s))
 
     def _beyond(self, length: int, s: float) -> float:
-        """At least E[(1 + 2 X) e^(s X); X or Y >= length], where Z is not among the masses."""
+        """Bound from above E[(1 + 2 X) e^(s X); X or Y >= length], where Z is not among the masses."""
         last = float(np.exp(log_negative_binomial(np.array([length - 1.0]), self.r, self.p))[0])
         step = self.p * max(1.0, (self.r + length - 1) / length) * math.exp(s)
         if step >= 1:
@@ -202,7 +202,7 @@ class EqualNoise:
 
 
 def spread_of(protocol: ShuffleProtocol) -> float | None:
-    """At least the largest |w - w'|* of two users' messages; None where it is not worked out.
+    """Bound the largest |w - w'|* of two users' messages from above; None where it is not worked out.
 
     >>> from shuffledp import protocols
     >>> round(spread_of(protocols.krr.make_local(k=10, epsilon=1.0)), 3)
@@ -220,7 +220,7 @@ def spread_of(protocol: ShuffleProtocol) -> float | None:
 
 
 def _frequency(analyzer: FrequencyAnalyzer) -> float:
-    """d is 1 / (p - q) where only one message supports, -1 / (p - q) where only the other does."""
+    """Bound the spread: d is 1 / (p - q) where only one message supports, -1 / (p - q) where only the other does."""
     oracle = analyzer.oracle
     k = oracle.domain.k
     moved = k / 2
@@ -233,7 +233,7 @@ def _frequency(analyzer: FrequencyAnalyzer) -> float:
 
 
 def _hadamard(response: HadamardResponse) -> float:
-    """w is a column of signs in the block of the message, over `lead`.
+    """Bound the spread: w is a column of signs in the block of the message, over `lead`.
 
     Two columns of one block differ, by 2, in half of its rows; columns of two blocks differ by 1 in both.
     Of k parts within -m .. m of which z are not 0, with a of them positive, |d|* is

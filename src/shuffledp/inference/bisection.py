@@ -51,7 +51,7 @@ class Bisected:
     """People in the smallest group."""
 
     def rank_error(self, beta: float) -> float:
-        """Some value of rank share +- this is the result, except with probability beta.
+        """Return r such that some value of rank share +- r is the result, except with probability beta.
 
         >>> from shuffledp import SeededWords
         >>> found = bisect_quantile(range(10_000), share=0.5, lower=0, upper=9_999, epsilon=1.0, delta=1e-6,
@@ -74,12 +74,12 @@ def bisect_quantile(
     honest: float = HONEST,
     rng: WordSource | None = None,
 ) -> Bisected:
-    """The smallest value that about this share of the people do not exceed, by one noisy yes or no from everybody.
+    """Find the smallest value that about this share of the people do not exceed, by one noisy yes or no from everybody.
 
     >>> from shuffledp import SeededWords
-    >>> found = bisect_quantile(range(10_000), share=0.5, lower=0, upper=9_999, epsilon=1.0, delta=1e-6,
-    ...                         rng=SeededWords(1))
-    >>> 4_000 < found.value < 6_000, found.path[:2]
+    >>> median = bisect_quantile(range(10_000), share=0.5, lower=0, upper=9_999, epsilon=1.0, delta=1e-6,
+    ...                          rng=SeededWords(1))
+    >>> 4_000 < median.value < 6_000, median.path[:2]
     (True, (4999, 7499))
     """
     fraction_of_one("share", share)
@@ -93,7 +93,7 @@ def bisect_quantile(
     if ideal <= 0:
         raise UnsupportedError(f"delta={delta!r} is below what the generator of the words adds")
     epsilon0 = calibrate(n=n, epsilon=epsilon, delta=ideal, honest=honest)
-    found = amplify(n=n, epsilon0=epsilon0, delta=ideal, adaptive=True, honest=honest)
+    guarantee = amplify(n=n, epsilon0=epsilon0, delta=ideal, adaptive=True, honest=honest)
     source, device = SecureWords() if rng is None else rng, RR(epsilon0=epsilon0)
     low, high, path = lower, upper, []
     groups = split_into_groups(n, stages, source)
@@ -111,6 +111,6 @@ def bisect_quantile(
         share=share,
         path=tuple(path),
         epsilon0=epsilon0,
-        guarantee=replace(found, delta=delta),
+        guarantee=replace(guarantee, delta=delta),
         group=min(len(group) for group in groups),
     )

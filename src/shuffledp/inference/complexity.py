@@ -152,9 +152,9 @@ class _Search:
         if self.model == "none":
             return self._tell("exact", order, 1, 1, 0.0, "exact")
         n, low, chosen = self._choose(protocol, order.value)
-        found = self._share(chosen, n)
+        share = self._share(chosen, n)
         method = "the law of the noise" if chosen.model is not Model.CENTRAL else "exact"
-        return self._tell(chosen.name, order, n, low, found, method)
+        return self._tell(chosen.name, order, n, low, share, method)
 
     def _choose(self, protocol: str | None, start: float) -> tuple[int, int, Candidate]:
         """Return how many are enough, how many too few, and with which protocol."""
@@ -181,7 +181,7 @@ class _Search:
         return best
 
     def _floor(self) -> float:
-        """What discrete Laplace noise of a curator needs: whoever is near that needs no comparison with the others."""
+        """Return what a curator's discrete Laplace noise needs: whoever is near that need not be compared with others."""
         mechanism = geometric.make(
             epsilon=self.epsilon, sensitivity=2 if self.task.bins else 1, k=self.bins
         )
@@ -203,7 +203,7 @@ class _Search:
         )
 
     def _list(self) -> Iterator[Candidate]:
-        """Of the model and of those it includes."""
+        """Yield the candidates of the model and of those it includes."""
         included = {
             "local": (Model.LOCAL,),
             "shuffle": (Model.SHUFFLE, Model.LOCAL),
@@ -250,7 +250,7 @@ class _Search:
         return worst_bin(made, worst.inputs, 1 - self.beta)
 
     def _find(self, candidate: Candidate, start: float) -> tuple[int, int]:
-        """(too few, enough), close together."""
+        """Return (too few, enough), close together."""
 
         def is_enough(n: int) -> bool:
             return self._share(candidate, n) <= self.alpha
@@ -328,7 +328,7 @@ def sample_complexity(
     model: str = "shuffle",
     **options: Any,
 ) -> SampleComplexity:
-    """How many people `task` needs, in which model: how many are *sufficient*, with the protocols of this library.
+    """Return how many people are *sufficient* for `task` in a model, with the protocols of this library.
 
     | task | alpha | options |
     |---|---|---|
@@ -414,14 +414,14 @@ def learning_n(
 
     if model == "none":
         find(protocol, 1)  # refuses a protocol that this model does not have
-        found = _search_exactly(k, alpha)
+        result = _search_exactly(k, alpha)
     else:
         least = _find_least(honest) if model == "shuffle" else 1
-        found = _simulate(find, protocol, k, alpha, times, least)
+        result = _simulate(find, protocol, k, alpha, times, least)
     theory = learning_order(
-        k=k, alpha=alpha, epsilon=epsilon, delta=delta, model=model, protocol=found.protocol
+        k=k, alpha=alpha, epsilon=epsilon, delta=delta, model=model, protocol=result.protocol
     )
-    return SampleComplexity(task="learn", model=model, theory=theory, **asdict(found))
+    return SampleComplexity(task="learn", model=model, theory=theory, **asdict(result))
 
 
 def _check_alpha(k: int, alpha: float) -> None:

@@ -119,7 +119,7 @@ class Learned:
         return self.accuracy.expected_sample
 
     def tv_bound(self, beta: float) -> float:
-        """The distance to the population's p is at most this, except with probability beta."""
+        """Bound the distance to the population's p, except with probability beta."""
         return self.accuracy.bound(beta)
 
     def label(self, domain: Domain) -> "Learned":
@@ -173,7 +173,7 @@ class Learned:
         return [(row.label, share, *row[1:]) for row, share in zip(raw, shares, strict=True)]
 
     def describe(self, level: float = _LEVEL) -> str:
-        """Lines of text: the shares with the raw estimates behind them, how far off they are, the promise.
+        """Return lines of text: the shares with the raw estimates behind them, how far off they are, the promise.
 
         >>> print(learn([0, 1, 1, 1] * 100, k=2, model="none").describe())
              share   raw share   std. error       95% interval
@@ -185,8 +185,8 @@ class Learned:
         """
         lines = align([_heads(level), *self._cells(level)])
         more = len(self.distribution) - len(lines) + 1
-        said = [f"… and {more:,} smaller ones"] if more else []
-        return "\n".join([*lines, *said, *self._remarks(level)])
+        omitted = [f"… and {more:,} smaller ones"] if more else []
+        return "\n".join([*lines, *omitted, *self._remarks(level)])
 
     def _cells(self, level: float) -> list[list[str]]:
         """Return the largest categories: label, share, raw share, standard error, interval."""
@@ -500,7 +500,7 @@ def _refuse(protocol: ShuffleProtocol) -> str | None:
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> float:
-    """1/2 sum_j |p_j - q_j|: the largest difference in the probability of any event.
+    """Return 1/2 sum_j |p_j - q_j|: the largest difference in the probability of any event.
 
     >>> total_variation([0.5, 0.5, 0.0], [0.25, 0.5, 0.25])
     0.25

@@ -75,14 +75,14 @@ def multinomials(generator: np.random.Generator, n: int, p: Floats, runs: int) -
 
 
 def _few(generator: np.random.Generator, n: int, p: Floats, runs: int) -> Counts:
-    """Draw by draw, by inversion: faster if there are more cells than draws."""
+    """Draw one by one, by inversion: faster if there are more cells than draws."""
     cells = p.shape[-1]
     ends = np.cumsum(p, axis=-1)
     rows = np.empty((runs, cells), dtype=np.int64)
     for run, upto in enumerate(np.broadcast_to(ends, (runs, cells))):
         drawn = np.sort(generator.random(n)) * upto[-1]
-        found = np.searchsorted(upto, drawn, side="right")
-        rows[run] = np.bincount(np.minimum(found, cells - 1), minlength=cells)
+        cells_drawn = np.searchsorted(upto, drawn, side="right")
+        rows[run] = np.bincount(np.minimum(cells_drawn, cells - 1), minlength=cells)
     return rows
 
 
@@ -322,9 +322,11 @@ class Tagged(_Shuffled):
 
     @property
     def guarantee(self) -> Guarantee:
-        own = self.protocol.guarantee
-        delta = float_above(Fraction(own.delta) + Fraction(self.added))
-        return replace(own, delta=delta, proof=f"{own.proof}; each device draws its group")
+        promised = self.protocol.guarantee
+        delta = float_above(Fraction(promised.delta) + Fraction(self.added))
+        return replace(
+            promised, delta=delta, proof=f"{promised.proof}; each device draws its group"
+        )
 
     def draw(self, n: int, rng: WordSource) -> Codes:
         """Return the group of each device, uniform."""
@@ -332,19 +334,19 @@ class Tagged(_Shuffled):
         return drawn
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
-        """values[n, 2]: group and part of each user; the tallies of all groups, one after the other."""
+        """Return the tallies of all groups, one after the other; values[n, 2] are group and part of each user."""
         mine = [values[values[:, 0] == group, 1] for group in range(self.groups)]
         nobody = np.zeros_like(self.messages.law(np.full(self.cells, 1 / self.cells)))
-        found = [tally(self.protocol, each, rng).counts if len(each) else nobody for each in mine]
-        return np.concatenate(found).astype(np.float64)
+        tallies = [tally(self.protocol, each, rng).counts if len(each) else nobody for each in mine]
+        return np.concatenate(tallies).astype(np.float64)
 
     def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
-        """p[groups, ..., cells]: the law of the parts of each group."""
+        """Simulate observations, given p[groups, ..., cells]: the law of the parts of each group."""
         law = np.concatenate([self.messages.law(each) for each in p], axis=-1) / self.groups
         return multinomials(generator, n, law, runs).astype(np.float64)
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
-        """The sum of the groups' collisions, each with the number of people that it has: that number is no secret.
+        """Sum the groups' collisions, each with the number of people that it has: that number is no secret.
 
         With n / G in its place the statistic would also see how unequal the groups are, which says nothing of the law.
         """
@@ -411,7 +413,7 @@ class ManyDummies:
         tried = n * noise.surely + generator.binomial(n, float(noise.more), runs)
         sent = generator.binomial(tried, float(self.cells * noise.hit))
         laws = [_find_kinds(p)] * runs if p.ndim == 1 else map(_find_kinds, p)
-        found = [
+        occupancies = [
             _raise_cells(
                 draw_occupancy(int(dummies), self.cells, generator),
                 _draw_people(n, *kinds, generator),
@@ -419,7 +421,7 @@ class ManyDummies:
             )
             for kinds, dummies in zip(laws, sent, strict=True)
         ]
-        return np.array([_sum_powers(occupancy) for occupancy in found])
+        return np.array([_sum_powers(occupancy) for occupancy in occupancies])
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
         """`collisions` with r = 1 / cells, its square expanded: equal sums give equal statistics, bit by bit."""
@@ -498,7 +500,7 @@ def _raise_cells(occupancy: Counts, more: Counts, generator: np.random.Generator
 
 
 def _sum_powers(occupancy: Counts) -> Floats:
-    """sum_j c_j and sum_j c_j^2 over the cells."""
+    """Return sum_j c_j and sum_j c_j^2 over the cells."""
     numbers = np.arange(len(occupancy))
     return np.array([occupancy @ numbers, occupancy @ numbers**2], dtype=np.float64)
 
@@ -550,11 +552,11 @@ class PureCells:
 
     def observe(self, values: Codes, rng: WordSource) -> Floats:
         analyzer = self.protocol.analyzer
-        found = [
+        estimates = [
             analyzer.estimate(tally(self.protocol, (values == cell).astype(np.int64), rng)).value
             for cell in range(self.cells)
         ]
-        return np.array(found, dtype=np.float64)
+        return np.array(estimates, dtype=np.float64)
 
     def simulate(self, p: Floats, n: int, runs: int, generator: np.random.Generator) -> Floats:
         counts = multinomials(generator, n, p, runs)
@@ -619,15 +621,15 @@ def collisions(
     array([ 6., -2.])
     """
     r = np.asarray(expected, dtype=np.float64)
-    own: Floats = np.asarray(counts) - np.float64(noise_mean)
+    centred: Floats = np.asarray(counts) - np.float64(noise_mean)
     # In one order of memory: equal counts get equal statistics, bit by bit, in one run and in many.
-    terms = np.ascontiguousarray(np.square(own - n * r) - own * (1 - 2 * r))
+    terms = np.ascontiguousarray(np.square(centred - n * r) - centred * (1 - 2 * r))
     constant = n * np.square(r).sum() + r.size * noise_variance
     return np.asarray(terms.sum(axis=-1) - constant)
 
 
 def total_deviation(counts: Counts, *, n: int) -> Counts:
-    """sum_j |k N_j - n|: 2 k n times the total variation distance of the counts from uniform.
+    """Return sum_j |k N_j - n|: 2 k n times the total variation distance of the counts from uniform.
 
     Replacing one user changes it by at most 2 min(n, k). By 2 k: two of the N_j change by one. By 2 n if
     n <= k: then it is 2 n times the number of empty cells, which changes by at most one.

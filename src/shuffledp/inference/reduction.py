@@ -160,17 +160,17 @@ def list_reductions(q: Iterable[object]) -> tuple[Reduction, ...]:
     """
     law = exact_law(q)
     k = len(law)
-    found = [Reduction(q=law)]
+    candidates = [Reduction(q=law)]
     grain = math.lcm(*(each.denominator for each in law))
     if min(law) > 0 and grain <= _MOST_GRAINS * k:
-        found.append(Reduction(q=law, mix=Fraction(0), cells=grain))
+        candidates.append(Reduction(q=law, mix=Fraction(0), cells=grain))
     for mix, sizes in _TRIED:
         least = min((1 - mix) * each + mix / k for each in law)
         able = (size * k for size in sizes if least * size * k >= 1)
-        found += [Reduction(q=law, mix=mix, cells=cells) for cells in able]
-    found.sort(key=lambda each: (each.cells, -each.kept))
+        candidates += [Reduction(q=law, mix=mix, cells=cells) for cells in able]
+    candidates.sort(key=lambda each: (each.cells, -each.kept))
     best: list[Reduction] = []
-    for each in found:
+    for each in candidates:
         if not best or each.kept > best[-1].kept:
             best.append(each)
     return tuple(best)

@@ -38,7 +38,7 @@ from shuffledp.tasks import task_named
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
-    """By how many people that many liars can move the answer, at most; all their messages may be false.
+    """Return by how many people that many liars can move the answer, at most; all their messages may be false.
 
     For means and sums the unit is the width of the range; for quantiles it is a rank. `UnsupportedError` where no
     bound is known, as for words.
@@ -87,21 +87,21 @@ def median_of_groups(
 
     >>> from shuffledp import SeededWords, protocols
     >>> make = lambda n: protocols.zsum.make(n=n, epsilon=1.0, delta=1e-6)
-    >>> found = median_of_groups(make, [1, 0] * 10_000, groups=5, rng=SeededWords(1))
-    >>> found.tolerates, 9_500 < found.value < 10_500
+    >>> median = median_of_groups(make, [1, 0] * 10_000, groups=5, rng=SeededWords(1))
+    >>> median.tolerates, 9_500 < median.value < 10_500
     (2, True)
     """
     people, source = np.asarray(values), SecureWords() if rng is None else rng
     number, n = whole("groups", groups, at_least=1), len(people)
     if n < number:
         raise DataError(f"{n} people are too few for {number} groups")
-    found, promised = [], []
+    answers, promised = [], []
     for members in split_into_groups(n, number, source):
         protocol = make(len(members))
         share = 1.0 if task_named(protocol.task).average else n / len(members)
-        found.append(share * np.asarray(run(protocol, people[members], rng=source).value))
+        answers.append(share * np.asarray(run(protocol, people[members], rng=source).value))
         promised.append(protocol.guarantee)
-    middle = np.median(np.array(found), axis=0)
+    middle = np.median(np.array(answers), axis=0)
     return MedianOfGroups(
         value=float(middle) if middle.ndim == 0 else middle,
         groups=number,
@@ -131,8 +131,8 @@ def ask_groups(
 
     >>> from shuffledp import Bits, SeededWords, tasks
     >>> count = tasks.Count(domain=Bits())
-    >>> found = ask_groups(count, [1, 0] * 2_000, groups=5, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
-    >>> found.guarantee.honest, found.guarantee.delta <= 1e-6, 1_800 < found.value < 2_200
+    >>> median = ask_groups(count, [1, 0] * 2_000, groups=5, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
+    >>> median.guarantee.honest, median.guarantee.delta <= 1e-6, 1_800 < median.value < 2_200
     (3600, True, True)
     """
     if delta == 0 and honest < 1:
@@ -150,15 +150,15 @@ def ask_groups(
         assert isinstance(made, ShuffleProtocol)
         return made
 
-    found = median_of_groups(make, values, groups=groups, rng=rng)
+    median = median_of_groups(make, values, groups=groups, rng=rng)
     if not chance:
-        return replace(found, guarantee=replace(found.guarantee, honest=n))
-    promised = protect_members(found.guarantee, n=n, honest=all_honest, chance=chance)
-    return replace(found, guarantee=promised)
+        return replace(median, guarantee=replace(median.guarantee, honest=n))
+    promised = protect_members(median.guarantee, n=n, honest=all_honest, chance=chance)
+    return replace(median, guarantee=promised)
 
 
 def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
-    """At least this number in a random group is honest, but for a probability of `chance`.
+    """Bound from below how many in a random group are honest, except with probability `chance`.
 
     The group has `people` of n, of whom `honest` are honest; one of these, whose privacy is at stake, is in the group
     and counted. The others are drawn without replacement, and by Hoeffding 1963 (Theorem 4) Chernoff's bound holds as

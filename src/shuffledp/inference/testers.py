@@ -284,7 +284,10 @@ def _plan_amplified_hashed(want: _Wanted) -> _Plan:
 
 
 def _plan_direct_parts(want: _Wanted) -> _Plan:
-    """n / L users and `noise` messages fall into each part; n / L = noise is where L pays most."""
+    """Split into L parts.
+
+    n / L users and `noise` messages fall into each part; L pays most where n / L = noise.
+    """
     wanted = want.n / _noise(want)
     if want.k < 2 * _FEWEST or wanted > want.k / math.sqrt(2):
         return _plan_direct(want)
@@ -302,7 +305,7 @@ def _plan_correlated_parts(want: _Wanted) -> _Plan:
 
 
 def _noise(want: _Wanted) -> float:
-    """About the noise messages that all n users send into a cell."""
+    """Return roughly the number of noise messages that all n users send into a cell."""
     users = honest_users(want.n, want.honest)
     return poisson_level(epsilon=want.epsilon, delta=want.delta) * want.n / users
 
@@ -439,7 +442,7 @@ def make_tester(
 
 
 def count_lowered(k: int, alpha: float) -> int:
-    """m, the number of categories that are made less likely.
+    """Return m, the number of categories that are made less likely.
 
     >>> count_lowered(10, 0.1), count_lowered(10, 0.75)
     (5, 8)
@@ -453,7 +456,7 @@ def count_lowered(k: int, alpha: float) -> int:
 def draw_alternatives(
     sizes: Counts, alpha: float, runs: int, generator: np.random.Generator
 ) -> Floats:
-    """p[runs, parts] of random parts of these sizes, for a random set of lowered categories.
+    """Draw p[runs, parts] of random parts of these sizes, for a random set of lowered categories.
 
     A fixed set and random parts, or random both: the law is the same.
 

@@ -234,13 +234,13 @@ class _Search:
         close = [name for name in rough if self._separate(name, best) >= self.wanted - _CLOSE]
         return min((self._cross(name, rough[name]) for name in close), key=lambda each: each.n)
 
-    def answer(self, task: str, found: _Crossing) -> SampleComplexity:
-        """As it is told."""
-        voters, far = self.ballot.voters, _NEAR * found.doubt
+    def answer(self, task: str, crossing: _Crossing) -> SampleComplexity:
+        """Put the crossing into the form that callers see."""
+        voters, far = self.ballot.voters, _NEAR * crossing.doubt
         return SampleComplexity(
             task=task,
             model=self.asked["model"],
-            protocol=f"{found.method}, {self.asked['coin']} coin",
+            protocol=f"{crossing.method}, {self.asked['coin']} coin",
             theory=uniformity_order(
                 k=self.k,
                 alpha=self.alpha,
@@ -248,13 +248,13 @@ class _Search:
                 delta=self.asked.get("delta", 0.0),
                 model=self.asked["model"],
                 coin=self.asked["coin"],
-                method=found.method,
+                method=crossing.method,
             ),
-            n=voters * found.n,
-            lower=voters * max(1, math.floor(found.n * math.exp(-far))),
-            upper=voters * math.ceil(found.n * math.exp(far)),
-            method=f"simulated, {found.runs} runs, standard error {found.doubt:.2g} of n",
-            measured=self.ballot.miss(found.miss),
+            n=voters * crossing.n,
+            lower=voters * max(1, math.floor(crossing.n * math.exp(-far))),
+            upper=voters * math.ceil(crossing.n * math.exp(far)),
+            method=f"simulated, {crossing.runs} runs, standard error {crossing.doubt:.2g} of n",
+            measured=self.ballot.miss(crossing.miss),
         )
 
     def _make(self, name: str, n: int) -> Any:
@@ -298,7 +298,7 @@ class _Search:
         return float((far <= limit).mean())
 
     def _cross(self, name: str, rough: int) -> _Crossing:
-        """Misses counted around the crossing, and the line through their normal quantiles.
+        """Count misses around the crossing, and fit a line through their normal quantiles.
 
         The points are on a lattice, and the range is moved until the crossing is in its middle. So where the search
         began does not matter, and two names of one tester get one answer.
@@ -315,9 +315,9 @@ class _Search:
             fitted = _fit(counted, runs, self.most, self.ballot.level)
             if fitted is None:  # whatever can be promised is enough
                 least = self._find_least(name, points)
-                found = self._miss(name, least, runs)
-                assert found is not None
-                return _Crossing(method=name, n=least, doubt=0.0, miss=found, runs=runs)
+                miss = self._miss(name, least, runs)
+                assert miss is not None
+                return _Crossing(method=name, n=least, doubt=0.0, miss=miss, runs=runs)
             place, doubt = fitted
             wanted = round(max(min(place / _STEP, middle + _POINTS), middle - _POINTS))
             if wanted == middle or len(seen) > _TRIES:
@@ -359,7 +359,7 @@ def _list_points(middle: int) -> list[int]:
 def _fit(
     counted: dict[int, float | None], runs: int, most: float, level: float
 ) -> tuple[float, float] | None:
-    """log(n) of the crossing, and its standard error; None if every n that is possible is enough.
+    """Return log(n) of the crossing and its standard error; None if every n that is possible is enough.
 
     The share of misses varies by its own count, and by that of the false alarms, which set the threshold.
     """
@@ -375,7 +375,7 @@ def _fit(
     shares = [min(1 - 1 / runs, max(1 / runs, able[n])) for n in sorted(able)]
     Y = np.array([law.inv_cdf(share) for share in shares])
     spread = [(share * (1 - share) + level * (1 - level)) / runs for share in shares]
-    W = np.array([law.pdf(y) ** 2 / own for y, own in zip(Y, spread, strict=True)])
+    W = np.array([law.pdf(y) ** 2 / variance for y, variance in zip(Y, spread, strict=True)])
     mean, height = float((W * X).sum() / W.sum()), float((W * Y).sum() / W.sum())
     width = float((W * (X - mean) ** 2).sum())
     slope = min(float((W * (X - mean) * Y).sum()) / width, -0.2)  # misses fall with n
@@ -434,12 +434,12 @@ def uniformity_order(
     ...                     coin="private", method="collisions"))
     k^(1/2) / alpha^2 = 1600 (an order, constants 1; Paninski 2008)
     """
-    found = _terms(k, alpha, epsilon, delta)
-    own = method.removeprefix("private_")
-    name = f"{model}, {coin if own == method else 'private'}, {own}"
-    if name not in found:
+    orders = _terms(k, alpha, epsilon, delta)
+    plain = method.removeprefix("private_")
+    name = f"{model}, {coin if plain == method else 'private'}, {plain}"
+    if name not in orders:
         raise ParameterError("method", method, f"has no order for {model}, {coin} coin")
-    formula, value, reference = found[name]
+    formula, value, reference = orders[name]
     return Order(formula=formula, value=value, reference=reference)
 
 

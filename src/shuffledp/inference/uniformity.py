@@ -197,8 +197,8 @@ def uniformity_test(
 
     >>> from shuffledp import SeededWords
     >>> values = np.arange(40_000) % 16
-    >>> found = uniformity_test(values, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
-    >>> found.accept, found.method, found.guarantee.epsilon
+    >>> test = uniformity_test(values, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1))
+    >>> test.accept, test.method, test.guarantee.epsilon
     (True, 'correlated', 1.0)
     >>> uniformity_test(values // 2, k=16, alpha=0.2, epsilon=1.0, delta=1e-6, rng=SeededWords(1)).accept
     False
@@ -221,14 +221,14 @@ def uniformity_test(
         size: make_tester(n=size, k=k, **share_promise(asked, people=size, n=n))
         for size in sorted({len(m) for m in members})
     }
-    found = [_verdict(testers[len(m)], codes[m], ballot, public, source) for m in members]
+    verdicts = [_verdict(testers[len(m)], codes[m], ballot, public, source) for m in members]
     largest = testers[max(testers)]
     limit = next(
-        one.threshold for one, m in zip(found, members, strict=True) if len(m) == largest.n
+        one.threshold for one, m in zip(verdicts, members, strict=True) if len(m) == largest.n
     )
     power = _power(largest, alpha, limit, ballot, source)
     return _result(
-        found,
+        verdicts,
         ballot,
         error=float(error),
         power=power,
@@ -312,8 +312,8 @@ def judge_cells(
     """
     far = float_below(reduction.kept * Fraction(alpha))
     cells = reduction.apply(codes, rng)
-    found = uniformity_test(cells, k=reduction.cells, alpha=far, rng=rng, **options)
-    return replace(found, k=reduction.k, alpha=alpha, cells=reduction.cells)
+    result = uniformity_test(cells, k=reduction.cells, alpha=far, rng=rng, **options)
+    return replace(result, k=reduction.k, alpha=alpha, cells=reduction.cells)
 
 
 def choose_reduction(
@@ -421,7 +421,7 @@ def binomial_tail(n: int, p: float, at_least: int) -> float:
 
 
 def monte_carlo_p(observed: float, simulated: Floats) -> float:
-    """(1 + the number simulated that are at least as large) / (1 + all of them).
+    """Return (1 + the number simulated that are at least as large) / (1 + all of them).
 
     If nothing is to be seen the observed statistic and the simulated ones are exchangeable, so the
     probability of a value of at most c is at most c, for any number of simulations and any law.
@@ -460,12 +460,12 @@ def _verdict(
     )
 
 
-def _result(found: list[_Verdict], ballot: Vote, **fields: Any) -> UniformityTest:
+def _result(verdicts: list[_Verdict], ballot: Vote, **fields: Any) -> UniformityTest:
     if ballot.voters == 1:
-        only = found[0]
+        only = verdicts[0]
         statistic, limit, p_value = only.statistic, only.threshold, only.p_value
     else:
-        rejections = sum(one.statistic > one.threshold for one in found)
+        rejections = sum(one.statistic > one.threshold for one in verdicts)
         statistic, limit = float(rejections), float(ballot.needed - 1)
         p_value = ballot.p_value(rejections)
     return UniformityTest(
@@ -514,7 +514,7 @@ def choose_method(
 def separate(
     tester: Tester, alpha: float, level: float, runs: int, generator: np.random.Generator
 ) -> float:
-    """By how many of its standard deviations the statistic of far laws lies above the threshold, as if it were normal.
+    """Return how many standard deviations above the threshold the statistic of far laws lies, as if it were normal.
 
     >>> tester = make_tester(n=200, k=16, model="none", coin="private", method="collisions")
     >>> 3 < separate(tester, 0.3, 0.3, 200, np.random.default_rng(1)) < 6
@@ -552,12 +552,12 @@ def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Gu
     (people, first), *_ = every
     if first is None or first.model is not Model.SHUFFLE or people == n:
         return first
-    found = [guarantee for _, guarantee in every if guarantee is not None]
+    guarantees = [guarantee for _, guarantee in every if guarantee is not None]
     group = replace(
         first,
-        epsilon=max(each.epsilon for each in found),
-        delta=max(each.delta for each in found),
-        honest=max(each.honest for each in found),
+        epsilon=max(each.epsilon for each in guarantees),
+        delta=max(each.delta for each in guarantees),
+        honest=max(each.honest for each in guarantees),
     )
     if asked["honest"] == 1:
         return replace(group, honest=n)
@@ -567,7 +567,7 @@ def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Gu
 
 
 def _power(tester: Tester, alpha: float, limit: float, ballot: Vote, rng: WordSource) -> float:
-    """The threshold of a group comes from simulations alone, so it can be used again."""
+    """Estimate the power anew: the threshold of a group comes from simulations alone, so it can be used again."""
     seen = tester.far(alpha, _POWER_RUNS, generator_of(rng)) > limit
     return 1 - ballot.miss(1 - float(seen.mean()))
 

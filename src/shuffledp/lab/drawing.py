@@ -36,9 +36,9 @@ def panels(
     """
     figure = new_figure(max(6.4, width * len(titles)), height)
     figure.set_layout_engine("constrained")
-    found = list(figure.subplots(1, len(titles), squeeze=False)[0])
+    row = list(figure.subplots(1, len(titles), squeeze=False)[0])
     names = [y] * len(titles) if isinstance(y, str) else y
-    for axes, title, name in zip(found, titles, names, strict=True):
+    for axes, title, name in zip(row, titles, names, strict=True):
         axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=8)
         axes.set(xscale=scales[0], yscale=scales[1])
         axes.set_xlabel(x, color=INK)
@@ -46,4 +46,4 @@ def panels(
         axes.grid(color=FAINT, lw=0.7)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    return figure, found
+    return figure, row

@@ -69,9 +69,9 @@ def _replace(path: Path, text: str) -> Path:
 
 
 def _score(records: Sequence[Record]) -> str:
-    found = [verdict.agrees for record in records for verdict in record.verdicts]
+    agreeing = [verdict.agrees for record in records for verdict in record.verdicts]
     failed = sum(1 for record in records if record.failure)
-    text = f"<b>{sum(found)}</b> of {len(found)} claims agree with what we measured"
+    text = f"<b>{sum(agreeing)}</b> of {len(agreeing)} claims agree with what we measured"
     return text if not failed else f"{text}; <b>{failed}</b> experiments failed"
 
 
@@ -245,7 +245,7 @@ def _duration(seconds: float) -> str:
 
 
 def typeset(text: str) -> str:
-    """Escaped for HTML, with the formulas made readable.
+    """Escape for HTML, with the formulas made readable.
 
     >>> typeset("8 e^(epsilon0/2) sqrt(n) >= delta & *not* less")
     '8 e<sup>ε<sub>0</sub>/2</sup> √n ≥ δ &amp; <em>not</em> less'
@@ -255,4 +255,4 @@ def typeset(text: str) -> str:
     result = escape(text)
     for pattern, replacement in _STEPS:
         result = re.sub(pattern, replacement, result)
-    return re.sub(rf"\b({_NAMES})(?![a-z])", lambda found: _GREEK[found[1]], result)
+    return re.sub(rf"\b({_NAMES})(?![a-z])", lambda match: _GREEK[match[1]], result)

@@ -117,7 +117,7 @@ class Context:
     effort: Effort
 
     def pick(self, *, quick: T, full: T) -> T:
-        """One of two values, by the effort."""
+        """Pick one of two values, by the effort."""
         return quick if self.effort is Effort.QUICK else full
 
     def words(self, label: str) -> SeededWords:
@@ -162,9 +162,9 @@ def folders() -> dict[str, Path]:
     True
     """
     for place in _PLACES:
-        found = {path.parent.name: path.parent for path in sorted(place.glob("*/run.py"))}
-        if found:
-            return found
+        experiments = {path.parent.name: path.parent for path in sorted(place.glob("*/run.py"))}
+        if experiments:
+            return experiments
     raise UnsupportedError(
         "no experiments are installed: looked in " + " and ".join(map(str, _PLACES))
     )
@@ -257,9 +257,9 @@ def run_lab(
     records = {}
     with (
         _undo_if_interrupted(out, names),
-        closing(_records(known, effort, out, workers)) as found,
+        closing(_records(known, effort, out, workers)) as running,
     ):
-        for name, record in found:
+        for name, record in running:
             records[name] = record
             finished(record)
     return tuple(records[name] for name in names)
@@ -335,9 +335,9 @@ def _fail(experiment: Experiment, seconds: float) -> Record:
     return _record(experiment, seconds, failure=traceback.format_exc())
 
 
-def _record(experiment: Experiment, seconds: float, **found: Any) -> Record:
+def _record(experiment: Experiment, seconds: float, **fields: Any) -> Record:
     about = {name: getattr(experiment, name) for name in ("name", "title", "about")}
-    return Record(seconds=seconds, **about, **found)
+    return Record(seconds=seconds, **about, **fields)
 
 
 def _write(result: Result, folder: Path) -> None:

@@ -227,7 +227,7 @@ def _compose_renyi(charges: Sequence[Charge], budget: Budget) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _bound_divergence(epsilon: float, alpha: float) -> Decimal:
-    """At least the Renyi divergence of randomized response: no epsilon-DP release has more."""
+    """Bound the Renyi divergence of randomized response from above: no epsilon-DP release has more."""
     e, order = Decimal(repr(epsilon)), Decimal(alpha)
     with localcontext(_CEILING):
         near, far = (-e).exp(), (-(2 * order - 1) * e).exp()
@@ -238,7 +238,7 @@ def _bound_divergence(epsilon: float, alpha: float) -> Decimal:
 
 @lru_cache(maxsize=1 << 16)
 def _convert(alpha: float, delta: float) -> Decimal:
-    """At least what turns a divergence of order alpha into an epsilon at this delta."""
+    """Bound from above what turns a divergence of order alpha into an epsilon at this delta."""
     order = Decimal(alpha)
     with localcontext(_CEILING):
         spread = -Decimal(repr(delta)).ln() - order.ln() + _SLACK
@@ -427,17 +427,17 @@ def check_chain(events: Sequence[Event]) -> Sequence[Event]:
 
 def replay(events: Iterable[Event]) -> dict[str, Account]:
     """Return the state that the events lead to, by data set."""
-    found: dict[str, Account] = {}
+    accounts: dict[str, Account] = {}
     for place, event in enumerate(events, start=1):
         try:
-            _apply(found, event)
+            _apply(accounts, event)
         except (AttributeError, KeyError, TypeError, ValueError, ShuffledpError) as error:
             raise LedgerError(f"event {place} makes no sense: {error!r}") from error
-    return found
+    return accounts
 
 
-def _apply(found: dict[str, Account], event: Event) -> None:
-    account = found.get(event["dataset"])
+def _apply(accounts: dict[str, Account], event: Event) -> None:
+    account = accounts.get(event["dataset"])
     kind = event["event"]
     if kind == "budget":
         budget = Budget(
@@ -447,7 +447,7 @@ def _apply(found: dict[str, Account], event: Event) -> None:
             alpha=event["alpha"],
         )
         if account is None:
-            found[event["dataset"]] = Account(budget=budget)
+            accounts[event["dataset"]] = Account(budget=budget)
         else:
             account.budget = budget
         return

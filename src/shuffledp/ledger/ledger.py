@@ -95,7 +95,7 @@ class Ledger:
         return self._account(dataset).budget
 
     def entries(self, dataset: str = DATASET) -> tuple[Entry, ...]:
-        """Every release that was charged, oldest first."""
+        """Return every release that was charged, oldest first."""
         return tuple(self._account(dataset).entries.values())
 
     def spent(self, dataset: str = DATASET) -> Spent:
@@ -142,15 +142,15 @@ class Ledger:
         made: list[Entry] = []
 
         def decide(events: Sequence[Event]) -> list[Event]:
-            found, new = self._decide(events, entry, budget)
-            made.append(found)
+            charged, new = self._decide(events, entry, budget)
+            made.append(charged)
             return new
 
         # A charge that is refused anyway should not even create an empty file.
         self._decide(self._store.read(), entry, budget)
         head = find_head(self._store.append(decide))
-        (found,) = made
-        return found if found.head else replace(found, head=str(head))
+        (charged,) = made
+        return charged if charged.head else replace(charged, head=str(head))
 
     def mark_released(self, entry: Entry) -> str:
         """Write down that a charged release was made; returns the new head."""

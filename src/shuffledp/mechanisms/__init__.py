@@ -80,8 +80,8 @@ def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterato
     >>> [each.name for each in list_answering("mean")]
     ['laplace']
     """
-    for name, own in REGISTRY.items():
-        if not set(own).isdisjoint(tasks) and (names is None or name in names):
+    for name, answered in REGISTRY.items():
+        if not set(answered).isdisjoint(tasks) and (names is None or name in names):
             yield spec(name)
 
 
@@ -93,8 +93,8 @@ def spec(name: str) -> MechanismSpec:
     """
     if name not in REGISTRY:
         raise ParameterError("name", name, f"must be one of {', '.join(REGISTRY)}")
-    found: MechanismSpec = import_module(f"{__name__}.{name}").SPEC
-    return found
+    registered: MechanismSpec = import_module(f"{__name__}.{name}").SPEC
+    return registered
 
 
 def rebuild(name: str, parameters: Parameters) -> Mechanism | Selector:
@@ -128,7 +128,7 @@ def promise_pure(epsilon: float, proof: str) -> Guarantee:
 
 
 def find_rate(epsilon: float, reach: int) -> Fraction:
-    """epsilon / reach, exactly; refused if the noise would not fit into 64-bit integers.
+    """Return epsilon / reach, exactly; refuse it if the noise would not fit into 64-bit integers.
 
     >>> find_rate(0.5, 3)
     Fraction(1, 6)
@@ -170,7 +170,7 @@ def read_reals(answer: ArrayLike, k: int) -> Floats:
 
 
 def shape_like(values: Floats, answer: ArrayLike) -> Value:
-    """values[k] as one float if the answer was one number.
+    """Return values[k], as one float if the answer was one number.
 
     >>> shape_like(np.array([2.0]), 7)
     2.0

@@ -138,7 +138,7 @@ class Binomial:
         return CentralCapabilities(unit=self.unit)
 
     def variance(self) -> float:
-        """n gamma (1 - gamma), for the gamma that is sampled.
+        """Return n gamma (1 - gamma), for the gamma that is sampled.
 
         >>> round(Binomial(n=1000, epsilon=1.0, delta=1e-6).variance(), 3)
         32.845

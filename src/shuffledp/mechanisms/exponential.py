@@ -80,7 +80,7 @@ class Exponential:
         return promise_pure(self.epsilon, "the likelihood ratio of the exponential mechanism")
 
     def select(self, utilities: ArrayLike | Sequence[Fraction], rng: WordSource) -> Selection:
-        """One candidate, drawn from exactly the stated law."""
+        """Draw one candidate from exactly the stated law."""
         index = int(self.choice(utilities).draw(1, rng)[0])
         return Selection(index=index, label=None if self.labels is None else self.labels[index])
 
@@ -100,7 +100,7 @@ class Exponential:
         return Choice(exponents=tuple(rate * (best - utility) for utility in exact))
 
     def accuracy(self, beta: float) -> float:
-        """The chosen utility is at least max u - alpha, except with probability beta.
+        """Return alpha: the chosen utility is at least max u - alpha, except with probability beta.
 
         alpha = (2 s / epsilon) ln(k / beta), with the widened sensitivity and twice the declared
         error of the utilities added.

@@ -85,18 +85,18 @@ class FrequencyList:
         return Fraction(self.epsilon) / 4
 
     def release(self, frequencies: ArrayLike, rng: WordSource, bits: int = _BITS) -> Counts:
-        """n frequencies, the largest first; most are 0. Each call spends the guarantee once more."""
+        """Release n frequencies, the largest first; most are 0. Each call spends the guarantee once more."""
         exact = self._read(frequencies)
         tables = _Tables(exact, self.rate, self.n)
-        found, most = np.zeros(self.n, dtype=np.int64), self.n
+        released, most = np.zeros(self.n, dtype=np.int64), self.n
         for place in range(self.n):
             most = tables.draw(place, most, rng, bits)
             if most == 0:
                 break
-            found[place] = most
-        return found
+            released[place] = most
+        return released
 
-    def estimate(self, found: ArrayLike) -> Estimate:
+    def estimate(self, released: ArrayLike) -> Estimate:
         """Return what was released as numbers with errors, the first place first; zeros are left out.
 
         >>> flowers = FrequencyList(n=150, epsilon=2.0)
@@ -108,13 +108,13 @@ class FrequencyList:
         4          3          4.9        0 .. 11
         5          1          4.9        0 .. 10
         """
-        values = np.asarray(found, dtype=np.float64)
+        values = np.asarray(released, dtype=np.float64)
         values = values[values > 0]
         names = tuple(str(place) for place in range(1, len(values) + 1))
         error = _PlaceError(mechanism=self, places=len(values))
         return Estimate(value=values, error=error, limits=(0.0, float(self.n)), labels=names)
 
-    def count_certain(self, found: ArrayLike, level: float) -> int:
+    def count_certain(self, released: ArrayLike, level: float) -> int:
         """Return how many of the places are above what noise alone reaches: with this confidence, so many values exist.
 
         Places are tested in turn, up to the first that may be noise, so no place is the one too many with a
@@ -124,7 +124,7 @@ class FrequencyList:
         3
         """
         beta, certain = 1 - valid_level(level), 0
-        for value in np.asarray(found).tolist():
+        for value in np.asarray(released).tolist():
             if self._bound_tails(self.n - certain)[int(value)] > beta:
                 break
             certain += 1
@@ -139,7 +139,7 @@ class FrequencyList:
         return bounds
 
     def law(self, frequencies: ArrayLike) -> dict[tuple[int, ...], Fraction]:
-        """Every list with its probability, to about 50 digits: for n up to 6 or so.
+        """Return every list with its probability, to about 50 digits: for n up to 6 or so.
 
         >>> law = FrequencyList(n=2, epsilon=1.0).law([2])
         >>> len(law), round(float(law[2, 0]), 3)
@@ -220,9 +220,9 @@ class _Tables:
         while True:
             lows, highs = self.lows[place][: most + 1], self.highs[place][: most + 1]
             # Weights that are not yet told from 0 decide nothing.
-            found = find_position(word, *cut_weights(lows, highs, width)) if sum(lows) else None
-            if found is not None:
-                return found
+            position = find_position(word, *cut_weights(lows, highs, width)) if sum(lows) else None
+            if position is not None:
+                return position
             word = (word << bits) | int(rng.words(1, bits)[0])
             width += bits
             if width + _START > self.scale:

@@ -85,7 +85,7 @@ class Geometric:
         return CentralCapabilities(unit=self.unit)
 
     def variance(self) -> float:
-        """2 a / (1 - a)^2, the same for each coordinate.
+        """Return 2 a / (1 - a)^2, the same for each coordinate.
 
         >>> round(Geometric(epsilon=1.0, sensitivity=1).variance(), 4)
         1.8413

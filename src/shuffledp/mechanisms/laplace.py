@@ -150,7 +150,7 @@ class Laplace:
         return CentralCapabilities(unit=self.unit)
 
     def variance(self) -> float:
-        """step^2 2 a / (1 - a)^2 with a = e^(-epsilon / reach): the textbook's 2 s^2 / epsilon^2.
+        """Return step^2 2 a / (1 - a)^2 with a = e^(-epsilon / reach): the textbook's 2 s^2 / epsilon^2.
 
         Rounding to the grid moves the answer by at most step / 2 on top.
 
@@ -160,7 +160,7 @@ class Laplace:
         return self.unit**2 * self.noise.variance
 
     def accuracy(self, beta: float) -> float:
-        """All k coordinates at once are within alpha of the exact answer, except with probability beta.
+        """Return alpha: all k coordinates at once are within alpha of the exact answer, except with probability beta.
 
         For the law that is sampled, by the union bound over coordinates, rounding included.
 

@@ -86,7 +86,7 @@ class OneSided:
         return exp_lower(here) - exp_upper(beyond), exp_upper(here) - exp_lower(beyond)
 
     def accuracy(self, beta: float) -> float:
-        """The smallest integer alpha with k Pr[Z > alpha] <= beta: all k counts are within alpha, above the truth.
+        """Return the smallest integer alpha with k Pr[Z > alpha] <= beta: all k counts are at most alpha too high.
 
         >>> OneSided(epsilon=1.0, sensitivity=1).accuracy(0.05)
         2.0

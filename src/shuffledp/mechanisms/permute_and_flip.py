@@ -84,7 +84,7 @@ class PermuteAndFlip:
         return promise_pure(self.epsilon, "the upper tail of one-sided exponential noise")
 
     def select(self, utilities: ArrayLike | Sequence[Fraction], rng: WordSource) -> Selection:
-        """One candidate, drawn from exactly the stated law."""
+        """Draw one candidate from exactly the stated law."""
         exponents = self.weights.choice(utilities).exponents
         left = list(range(self.k))
         while True:
@@ -113,7 +113,7 @@ class PermuteAndFlip:
         return alone
 
     def accuracy(self, beta: float) -> float:
-        """The chosen utility is at least max u - alpha, except with probability beta.
+        """Return alpha: the chosen utility is at least max u - alpha, except with probability beta.
 
         The same alpha as for the exponential mechanism: candidate r is awake with probability e^-x_r, and k e^-x <= beta.
 

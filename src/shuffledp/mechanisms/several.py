@@ -70,11 +70,11 @@ class Several:
         # Half of delta is for the mechanisms that need some, if there are others to be composed with them.
         kept = promise.delta / (1 if len(asked) == 1 else 2)
         failing = sum(each.fails for each in asked)
-        own = kept * _LESS / failing if failing else 0.0
+        delta = kept * _LESS / failing if failing else 0.0
         left = Promise(epsilon=promise.epsilon, delta=promise.delta - (kept if failing else 0.0))
         unit = share(left, releases) * _LESS
         parts = tuple(
-            each.make(weight * unit, own if each.fails else 0.0)
+            each.make(weight * unit, delta if each.fails else 0.0)
             for weight, each in zip(weights, asked, strict=True)
         )
         composed = compose_bits(unit, releases, epsilon=promise.epsilon)
@@ -110,7 +110,7 @@ class Several:
         )
 
     def leave_out_each(self) -> list[float | None]:
-        """What the other errors could be multiplied with, without each of the questions; None: there are no others."""
+        """Return the factor on the other errors if each question is left out in turn; None if there are no others."""
         if len(self.parts) == 1:
             return [None]
         unit = share(self.promise, self.releases)

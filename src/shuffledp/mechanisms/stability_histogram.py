@@ -138,7 +138,7 @@ class StabilityHistogram:
         return np.where(counts == 0, 0.0, second + counts.astype(np.float64) ** 2 * dropped)
 
     def accuracy(self, beta: float) -> float:
-        """All bins at once, published or not, are within alpha, except with probability beta.
+        """Return alpha: all bins at once, published or not, are within alpha, except with probability beta.
 
         alpha = tau + t, t the smallest integer with n Pr[|Z| > t] <= beta, about (2 / epsilon)
         ln(n / beta): a published bin is off by its noise, a dropped one has count <= tau - Z.

@@ -120,22 +120,24 @@ class CutLaplaceSum:
         return _add_up(self.noise, self.times)
 
     def at_least(self, x: Floats) -> Floats:
-        """At least Pr[S >= x], within a part in 10^11 of it."""
+        """Bound Pr[S >= x] from above, within a part in 10^11 of it."""
         tails = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0) * _ROUNDED
-        found: Floats = tails[np.clip(np.ceil(x) + self.most, 0, 2 * self.most + 1).astype(np.intp)]
-        return np.minimum(found, 1.0)
+        bounds: Floats = tails[
+            np.clip(np.ceil(x) + self.most, 0, 2 * self.most + 1).astype(np.intp)
+        ]
+        return np.minimum(bounds, 1.0)
 
     def log_moments(self, s: Floats) -> Floats:
-        """At least ln E[e^(s S)], for any s; infinite where it overflows."""
+        """Bound ln E[e^(s S)] from above, for any s; infinite where it overflows."""
         one = _add_up(self.noise, 1)
         z = np.arange(-self.noise.most, self.noise.most + 1)
         flat = np.abs(np.asarray(s, dtype=np.float64)).ravel()
         top = flat * self.noise.most  # the largest exponent, taken out
         sums = np.exp(np.multiply.outer(flat, z) - top[:, None]) @ one
-        found: Floats = (self.times * (np.log(sums) + top) * _ROUNDED + 1e-13 * self.times).reshape(
-            np.shape(s)
-        )
-        return found
+        bounds: Floats = (
+            self.times * (np.log(sums) + top) * _ROUNDED + 1e-13 * self.times
+        ).reshape(np.shape(s))
+        return bounds
 
 
 _ROUNDED = 1 + 1e-11

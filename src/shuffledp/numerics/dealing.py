@@ -190,7 +190,7 @@ def deal_uniforms(
 
 
 def _land(people: Counts, last: Words, bits: int, source: WordSource) -> Counts:
-    """[counts, cells + 1]: where each person's word lands, drawn word by word, beyond the last cell included."""
+    """Return [counts, cells + 1]: where each person's word lands, drawn word by word, beyond the last cell included."""
     landed = np.zeros((len(people), len(last) + 1), dtype=np.int64)
     for row in _one_by_one(people):
         cell = last.searchsorted(source.words(len(row), bits))
@@ -226,7 +226,7 @@ def deal(
 
 
 def _walk_down(walk: "_Walk", people: Counts, size: int, bits: int, source: WordSource) -> Counts:
-    """How many of these people's words fall into each of `size` cells: the codes' own ones, then the common ones."""
+    """Count how many of these people's words fall into each of `size` cells: the codes' own first, then the common."""
     cells = np.zeros(size, dtype=np.int64)
     step = walk.root
     people = step.settle(people, cells)
@@ -392,7 +392,7 @@ class _Walk:
         self._known: dict[int, _Step] = {}
 
     def find_step(self, nodes: _Nodes, level: int) -> _Step:
-        """From these nodes to their halves of 2^level words."""
+        """Find the step from these nodes to their halves of 2^level words."""
         known = self._known.get(level)
         if known is not None:
             return known
@@ -608,7 +608,7 @@ def _tabulate_heads(block: int, bits: int) -> _Heads:
 
 @lru_cache(maxsize=8)
 def _cuts(block: int, bits: int) -> _Cuts:
-    """In the order of the heads; those that no number is sure to mean are left out."""
+    """Return the cuts in the order of the heads; those that no number is sure to mean are left out."""
     scale, half = 1 << bits, block // 2
     lower = _enclose(block, bits)
     upper = [(scale - above, scale - below) for below, above in reversed(lower)]

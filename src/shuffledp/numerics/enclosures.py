@@ -51,7 +51,7 @@ _STEPS = 60.0  # times 1 / z^2, z deviations below the mean: then its ends agree
 
 
 def bound_mass(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
-    """(low, high) around Pr[Bin(N, p) = k], for whole numbers 0 <= k <= N and 0 < p < 1.
+    """Return (low, high) around Pr[Bin(N, p) = k], for whole numbers 0 <= k <= N and 0 < p < 1.
 
     `high` is never below 1e-300, and below that `low` is 0.
 
@@ -63,7 +63,7 @@ def bound_mass(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats,
 
 
 def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
-    """(low, high) around Pr[Bin(N, p) <= k] / Pr[Bin(N, p) = k], if 0 <= k <= (N + 1) p - 1.
+    """Return (low, high) around Pr[Bin(N, p) <= k] / Pr[Bin(N, p) = k], if 0 <= k <= (N + 1) p - 1.
 
     >>> low, high = bound_mills(np.array([1.0]), np.array([4.0]), 0.5)
     >>> low.round(12), high.round(12)  # (1 + 4) / 4
@@ -73,7 +73,7 @@ def bound_mills(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats
 
 
 def bound_mills_above(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
-    """(low, high) around Pr[Bin(N, p) >= k] / Pr[Bin(N, p) = k], if (N + 1) p <= k <= N.
+    """Return (low, high) around Pr[Bin(N, p) >= k] / Pr[Bin(N, p) = k], if (N + 1) p <= k <= N.
 
     >>> low, high = bound_mills_above(np.array([3.0]), np.array([4.0]), 0.5)
     >>> low.round(12), high.round(12)
@@ -85,7 +85,7 @@ def bound_mills_above(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[
 
 
 def bound_at_most(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floats, Floats]:
-    """(low, high) around Pr[Bin(N, p) <= k], for whole numbers k and N, and 0 < p < 1.
+    """Return (low, high) around Pr[Bin(N, p) <= k], for whole numbers k and N, and 0 < p < 1.
 
     Relatively close below the mean; above it, relatively to Pr[Bin(N, p) > k].
 
@@ -97,7 +97,7 @@ def bound_at_most(k: Floats, N: Floats | int, p: Fraction | float) -> tuple[Floa
 
 
 def bound_poisson_mass(k: Floats, mean: float) -> tuple[Floats, Floats]:
-    """(low, high) around Pr[Poisson(mean) = k], for whole numbers k >= 0.
+    """Return (low, high) around Pr[Poisson(mean) = k], for whole numbers k >= 0.
 
     >>> low, high = bound_poisson_mass(np.array([0.0, 1.0]), 1.0)
     >>> bool((low <= math.exp(-1)).all()), bool((high >= math.exp(-1)).all())
@@ -114,7 +114,7 @@ def bound_poisson_mass(k: Floats, mean: float) -> tuple[Floats, Floats]:
 
 
 def bound_normal_mills(x: Floats) -> tuple[Floats, Floats]:
-    """(low, high) around Mills' ratio Pr[Z >= x] / phi(x) of a standard normal Z, for x >= -10.
+    """Return (low, high) around Mills' ratio Pr[Z >= x] / phi(x) of a standard normal Z, for x >= -10.
 
     >>> low, high = bound_normal_mills(np.array([-1.0, 0.0, 1.0, 30.0]))
     >>> low.round(8)
@@ -230,7 +230,7 @@ def _bound_mills(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floa
 def _step_back(
     k: Floats, N: Floats, room: Floats, p: float, q: float, steps: int
 ) -> tuple[Floats, Floats]:
-    """p (N - k) / K_0, from an enclosure of K_steps back to one of K_0."""
+    """Enclose p (N - k) / K_0, going back from an enclosure of K_steps."""
     rest = N - k
     lost = 4 * UNIT * ((N + 1) * min(p, q) + np.abs(room))  # the error of `room`
     at_once = max(1, _CELLS // max(len(k), 1))  # steps, so that their numbers stay in the cache
@@ -263,7 +263,7 @@ def _round_out(log: Floats, error: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]:
-    """ln Pr[Bin(N, p) = k], and a bound of its error; of one N, what depends on it alone is computed once."""
+    """Return ln Pr[Bin(N, p) = k] and a bound of its error; for a single N, what depends on it alone is computed once."""
     total = np.maximum(N, 2.0)
     inner = np.minimum(np.maximum(k, 1.0), total - 1)
     rest = total - inner
@@ -291,7 +291,7 @@ def _log_mass(k: Floats, N: Floats, p: float, q: float) -> tuple[Floats, Floats]
 
 
 def _log_complement(p: float, q: float) -> float:
-    """ln (1 - p), where q is 1 - p."""
+    """Return ln (1 - p), where q is 1 - p."""
     return math.log1p(-p) if p <= q else math.log(q)
 
 

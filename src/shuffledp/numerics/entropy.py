@@ -51,7 +51,7 @@ _ZEROS = memoryview(bytes(1 << 18))  # the keystream is the encryption of zeros
 
 
 def prf_advantage(words: int) -> float:
-    """At most the advantage with which anybody tells that many secret words from uniform ones.
+    """Bound from above the advantage with which anybody tells that many secret words from uniform ones.
 
     For an adversary who may try 2^128 keys, if AES-256 and HMAC-SHA256 have no weakness: (1) one HMAC key and
     a collision of span keys, (2) one AES key per span, (3) blocks that never repeat within a span.

@@ -256,13 +256,13 @@ class Choice:
         ]
 
     def draw(self, count: int, rng: WordSource, bits: int = 64) -> Counts:
-        """`count` independent positions."""
+        """Draw `count` independent positions."""
         starts, ends = self._cuts(bits)
         words = rng.words(count, bits)
         drawn = np.empty(count, dtype=np.int64)
         for i, word in enumerate(words.tolist()):
-            found = find_position(word, starts, ends)
-            drawn[i] = self._extend(word, rng, bits) if found is None else found
+            position = find_position(word, starts, ends)
+            drawn[i] = self._extend(word, rng, bits) if position is None else position
         return drawn
 
     def _extend(self, word: int, rng: WordSource, bits: int) -> int:
@@ -270,9 +270,9 @@ class Choice:
         while True:
             number = (number << bits) | int(rng.words(1, bits)[0])
             width += bits
-            found = find_position(number, *self._cuts(width))
-            if found is not None:
-                return found
+            position = find_position(number, *self._cuts(width))
+            if position is not None:
+                return position
 
     def _weights(self, width: int) -> tuple[list[int], list[int]]:
         """Integers around 2^scale e^-x_r; shifted, so that the largest weight is 1."""
@@ -288,7 +288,7 @@ class Choice:
 def cut_weights(
     lows: Sequence[int], highs: Sequence[int], width: int
 ) -> tuple[list[int], list[int]]:
-    """For each r: certainly "U is at or above C_r" from starts[r] on, "below" before ends[r].
+    """Return for each r: certainly "U is at or above C_r" from starts[r] on, "below" before ends[r].
 
     C_r is the cumulative share of weights that lie between `lows` and `highs`, U's first bits are a number
     below 2^width.

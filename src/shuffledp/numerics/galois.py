@@ -60,7 +60,7 @@ POLYNOMIALS = {
 
 
 def double(a: Words, r: int) -> Words:
-    """a z in GF(2^r), z being the word 2.
+    """Return a z in GF(2^r), z being the word 2.
 
     >>> double(np.array([1, 5, 9], dtype=np.uint8), 4)
     array([ 2, 10,  1], dtype=uint8)
@@ -71,19 +71,19 @@ def double(a: Words, r: int) -> Words:
 
 
 def multiples(a: Words, size: int, r: int) -> list[Words]:
-    """a, 2 a, 4 a, ...: as many as the bits of size - 1.
+    """Return a, 2 a, 4 a, ...: as many as the bits of size - 1.
 
     >>> [int(m[0]) for m in multiples(np.array([9], dtype=np.uint8), 8, 4)]
     [9, 1, 2]
     """
-    found: list[Words] = []
+    doublings: list[Words] = []
     for _ in range((size - 1).bit_length()):
-        found.append(a if not found else double(found[-1], r))
-    return found
+        doublings.append(a if not doublings else double(doublings[-1], r))
+    return doublings
 
 
 def multiply(a: Words, x: Codes, size: int, r: int) -> Words:
-    """a x in GF(2^r), entry by entry, for x < size <= 2^r.
+    """Return a x in GF(2^r), entry by entry, for x < size <= 2^r.
 
     >>> multiply(np.array([9, 9], dtype=np.uint8), np.array([2, 3]), 4, 4)
     array([1, 8], dtype=uint8)
@@ -105,13 +105,13 @@ def apply_linear(images: Words, words: Codes) -> Words:
     >>> apply_linear(np.array([9, 1, 2], dtype=np.uint8), np.array([0, 3, 7]))
     array([ 0,  8, 10], dtype=uint8)
     """
-    found = np.zeros(len(words), dtype=images.dtype)
+    sums = np.zeros(len(words), dtype=images.dtype)
     for start in range(0, len(images), _LOOKED_UP):
         table = np.zeros(1, dtype=images.dtype)
         for image in images[start : start + _LOOKED_UP]:
             table = np.concatenate([table, table ^ image])
-        found ^= table[(words >> start) & (len(table) - 1)]
-    return found
+        sums ^= table[(words >> start) & (len(table) - 1)]
+    return sums
 
 
 def cubics(functions: tuple[tuple[int, int, int, int], ...], x: Codes, size: int, r: int) -> Words:
@@ -124,14 +124,14 @@ def cubics(functions: tuple[tuple[int, int, int, int], ...], x: Codes, size: int
            [3, 0, 3]], dtype=uint8)
     """
     powers, affine, leading, last = _find_images(functions, size, r)
-    found = np.empty((len(functions), len(x)), dtype=last.dtype)
+    values = np.empty((len(functions), len(x)), dtype=last.dtype)
     for start in range(0, len(x), _AT_ONCE):
         part = x[start : start + _AT_ONCE]
         cube = multiply(apply_linear(powers, part), part, size, r).astype(np.int64)
         for t in range(len(functions)):
             value = apply_linear(affine[:, t], part) ^ apply_linear(leading[:, t], cube)
-            found[t, start : start + _AT_ONCE] = value ^ last[t]
-    return found
+            values[t, start : start + _AT_ONCE] = value ^ last[t]
+    return values
 
 
 @lru_cache(maxsize=16)
@@ -148,7 +148,7 @@ def _find_images(
 
 
 def line(b: Words, doublings: Sequence[Words], size: int) -> Words:
-    """[size, n]: b + x a for x = 0 .. size-1 and every entry of a and b, given a, 2 a, 4 a, ...
+    """Return [size, n]: b + x a for x = 0 .. size-1 and every entry of a and b, given a, 2 a, 4 a, ...
 
     The second half of the table is the first half plus one multiple, so each value costs one XOR.
 
@@ -166,7 +166,7 @@ def line(b: Words, doublings: Sequence[Words], size: int) -> Words:
 
 
 def check_degree(r: int) -> int:
-    """r, if there is a polynomial of this degree.
+    """Return r, if there is a polynomial of this degree.
 
     >>> check_degree(24)
     24
@@ -177,7 +177,7 @@ def check_degree(r: int) -> int:
 
 
 def parity(words: Words) -> Words:
-    """1 where a word has an odd number of ones, else 0.
+    """Return 1 where a word has an odd number of ones, else 0.
 
     >>> parity(np.array([0, 1, 3, 7, 255], dtype=np.uint8))
     array([0, 1, 0, 1, 0], dtype=uint8)
@@ -187,7 +187,7 @@ def parity(words: Words) -> Words:
 
 
 def solutions(columns: Sequence[Words], target: Words, below: int) -> Iterator[Counts]:
-    """Every x with (image of x) ^ target < below, of all systems together, in portions.
+    """Yield every x with (image of x) ^ target < below, of all systems together, in portions.
 
     columns[i][s] is the image of bit i in system s; at most 32 columns of at most 32 bits.
 

@@ -67,10 +67,10 @@ class Leaves:
     @cached_property
     def prefixes(self) -> Floats:
         """How many people are in the cells up to each one; the last is n."""
-        found = np.cumsum(self.values)
+        sums = np.cumsum(self.values)
         if len(self.values) == math.prod(self.shape):
-            found[-1] = self.n
-        return found
+            sums[-1] = self.n
+        return sums
 
     @cached_property
     def stderrs(self) -> Floats:
@@ -102,13 +102,16 @@ class Leaves:
         return math.sqrt(functional_variance(q, self.shape, self.noise.variances))
 
     def estimate_noise(self, q: Floats) -> float:
-        """The variance of the sum of the leaves with these weights; where it depends on the data, without bias."""
+        """Return the variance of the sum of the leaves with these weights.
+
+        Where it depends on the data, this is an unbiased estimate.
+        """
         largest = functional_variance(q, self.shape, self.noise.variances)
         spare = self.noise.find_spare(leaf_weights(q, self.shape, self.noise.variances))
         return largest - float(self.values @ spare[: len(self.values)])
 
     def sum_ends(self, q: Floats, tail: float) -> tuple[float, float]:
-        """An interval of the sum of the leaves with these weights, with error probability `tail` on either side."""
+        """Return an interval of the sum of the leaves with these weights, with error probability `tail` on either side."""
         value = float(self.values @ q)
         above, below = _sum_radii(self.noise, self.shape, q.tobytes(), tail)
         return value - above, value + below
@@ -130,7 +133,7 @@ class Leaves:
         return most
 
     def monotone(self) -> Floats:
-        """The prefixes, made monotone and put between 0 and n: halfway between the highest and the lowest way."""
+        """Make the prefixes monotone and put them between 0 and n: halfway between the highest and the lowest way."""
         up = np.maximum.accumulate(self.prefixes)
         down = np.minimum.accumulate(self.prefixes[::-1])[::-1]
         middle: Floats = np.clip((up + down) / 2, 0.0, self.n)
@@ -181,7 +184,7 @@ class Leaves:
 def _sum_radii(
     noise: TreeNoise, shape: tuple[int, ...], q: bytes, tail: float
 ) -> tuple[float, float]:
-    """How far a sum of leaves with these weights is too high, and too low, except with probability `tail` each."""
+    """Return how far a sum of leaves with these weights is too high, and too low, except with probability `tail` each."""
     weights = np.frombuffer(q)
     error = np.array([math.sqrt(functional_variance(weights, shape, noise.variances))])
     above, below = _radii(noise, node_weights(weights, shape, noise.variances), tail, error)
@@ -258,7 +261,10 @@ class LeafQuestion(ABC):
     def _value(self, leaves: Leaves) -> Value: ...
 
     def interval(self, leaves: Leaves, level: float) -> Interval:
-        """Both ends, each with half of the error probability; for the distribution function all points at once."""
+        """Return both ends, each with half of the error probability.
+
+        For the distribution function they hold at all points at once.
+        """
         tail = (1 - level) / 2
         return self._interval(leaves, tail)
 
@@ -279,7 +285,10 @@ class LeafQuestion(ABC):
 
     @abstractmethod
     def variance(self, leaves: Leaves) -> float:
-        """The variance of a count of people, whatever the data are; for quantiles that of the rank, averaged over all cells."""
+        """Return the variance of a count of people, whatever the data are.
+
+        For quantiles it is that of the rank, averaged over all cells.
+        """
 
 
 class QuantilesQuestion(LeafQuestion):
@@ -349,7 +358,7 @@ class CdfQuestion(LeafQuestion):
         return between / leaves.n
 
     def _brackets(self, leaves: Leaves) -> tuple[Counts, Counts, Floats]:
-        """For each point the last cell that is surely below, the last that may be, and how much of that one is."""
+        """Return for each point the last cell surely below it, the last that may be, and how much of that one is."""
         points = np.array(self.at)
         if isinstance(leaves.domain, Integers):
             cells = np.floor(points).astype(np.int64) - leaves.domain.lower
@@ -463,7 +472,7 @@ class _SpreadQuestion(LeafQuestion):
         return self._spread_interval(leaves, tail / 2)
 
     def _spread_interval(self, leaves: Leaves, tail: float) -> Interval:
-        """Of the standard deviation, from intervals of both moments, which hold together."""
+        """Cover the standard deviation, from intervals of both moments, which hold together."""
         (mean_low, mean_high), (square_low, square_high) = (
             (low / leaves.n, high / leaves.n)
             for low, high in (leaves.sum_ends(each, tail) for each in self._moments(leaves))
@@ -476,13 +485,16 @@ class _SpreadQuestion(LeafQuestion):
         return Interval(low, high)
 
     def _find_errors(self, leaves: Leaves) -> tuple[float, float]:
-        """At least the standard error of the variance, whatever the data are, and the largest distance from the middle."""
+        """Bound the standard error of the variance from above, whatever the data are.
+
+        The second number is the largest distance from the middle.
+        """
         first, second = self._moments(leaves)
         scale = float(np.max(np.abs(first)))
         return leaves.sum_error(second) + 2 * scale * leaves.sum_error(first), scale
 
     def _find_stderr(self, leaves: Leaves) -> float:
-        """Of the variance."""
+        """Return the standard error of the variance."""
         first, second = self._moments(leaves)
         mean = float(leaves.values @ first) / leaves.n
         return leaves.sum_error(second - 2 * mean * first) / leaves.n

@@ -55,7 +55,7 @@ def binomial_masses(k: Floats, n: int, p: float) -> Floats:
 
 
 def log_binomial(k: Floats, n: int, p: float) -> Floats:
-    """ln Pr[Bin(n, p) = k], 0 <= k <= n.
+    """Return ln Pr[Bin(n, p) = k], 0 <= k <= n.
 
     >>> float(np.exp(log_binomial(np.array(2.0), 4, 0.5)).round(12))
     0.375
@@ -68,7 +68,7 @@ def log_binomial(k: Floats, n: int, p: float) -> Floats:
 
 
 def log_negative_binomial(k: Floats, r: float, p: float) -> Floats:
-    """ln Pr[NB(r, p) = k], k >= 0: the mass is C(k + r - 1, k) (1 - p)^r p^k, for every real r > 0.
+    """Return ln Pr[NB(r, p) = k], k >= 0: the mass is C(k + r - 1, k) (1 - p)^r p^k, for every real r > 0.
 
     >>> np.exp(log_negative_binomial(np.array([0.0, 1.0, 2.0]), 1.0, 0.5))
     array([0.5  , 0.25 , 0.125])
@@ -146,7 +146,7 @@ class Binomials:
         return np.where((k <= 0) | (k >= self.trials), edge, mass)
 
     def bound_beyond(self, at: Floats, last: Floats, step: int) -> Floats:
-        """At least what lies past `at`, on the side of `step` = 1 or -1, where the mass is `last`.
+        """Bound from above what lies past `at`, on the side of `step` = 1 or -1, where the mass is `last`.
 
         `at` must be well past the mode. The law is log-concave, so the rest is at most a geometric
         series.
@@ -164,7 +164,7 @@ class Binomials:
 
 
 def _log_split(k: Floats, rest: Floats, total: Floats, p: float) -> Floats:
-    """ln of total! / (k! rest!) p^k (1 - p)^rest, total = k + rest, all positive reals."""
+    """Return ln of total! / (k! rest!) p^k (1 - p)^rest, total = k + rest, all positive reals."""
     moved = k * (1 - p) - rest * p  # k - total p, and rest - total (1 - p) up to sign
     deviance = _deviance(moved, total * p) + _deviance(-moved, total * (1 - p))
     return _log_peak(k, rest, total) - deviance
@@ -192,7 +192,7 @@ def _deviance(moved: Floats, mean: Floats) -> Floats:
 
 
 def stirling_error(x: Floats) -> Floats:
-    """ln x! - ln(sqrt(2 pi x) (x/e)^x) for real x > 0, by its series from 16 on.
+    """Return ln x! - ln(sqrt(2 pi x) (x/e)^x) for real x > 0, by its series from 16 on.
 
     Below, s(x) - s(x + 1) = (x + 1/2) ln(1 + 1/x) - 1 leads up to where the series holds.
 
@@ -251,7 +251,7 @@ def binomial_mass(y: int, n: int, p: Fraction) -> float:
 
 
 def binomial_log_ratio(y: int, r: int, n: int, p: Fraction) -> Decimal:
-    """ln (Pr[Bin(n, p) = y - r] / Pr[Bin(n, p) = y]), r <= y <= n, within 1e-24.
+    """Return ln (Pr[Bin(n, p) = y - r] / Pr[Bin(n, p) = y]), r <= y <= n, within 1e-24.
 
     >>> round(binomial_log_ratio(2, 1, 4, Fraction(1, 2)).exp(), 20) * 3
     Decimal('2.00000000000000000001')
@@ -337,12 +337,12 @@ def _log(x: Fraction) -> Decimal:
 
 @lru_cache(maxsize=4096)
 def _log_factorial(n: int) -> Decimal:
-    """ln n!, within 1e-25 for n up to 10^20."""
+    """Return ln n!, within 1e-25 for n up to 10^20."""
     return _log_gamma(Decimal(n + 1))
 
 
 def _log_gamma(x: Decimal) -> Decimal:
-    """ln Gamma(x), x > 0, with the same error."""
+    """Return ln Gamma(x), x > 0, with the same error."""
     with localcontext(_DECIMAL):
         product = Decimal(1)
         while x < 33:  # Gamma(x + 1) = x Gamma(x), up to where Stirling's series holds

@@ -131,7 +131,7 @@ def _context(digits: int, rounding: str | None = None) -> Context:
 
 
 def shorten(x: float) -> float:
-    """At most x > 0, and at least x (1 - 2^-29): a number of 30 bits, so that nearly equal ones become equal.
+    """Round x > 0 down to 30 bits, so at least to x (1 - 2^-29): nearly equal numbers become equal.
 
     >>> shorten(0.5), shorten(1e-8) == shorten(1e-8 * (1 + 1e-13)), shorten(1e-8) <= 1e-8
     (0.5, True, True)

@@ -47,7 +47,7 @@ def find_largest_above(
 def find_smallest(
     excess: Callable[[float], float], *, guess: float, largest: float, tolerance: float = 1e-6
 ) -> float | None:
-    """Nearly the smallest x in (0, largest] with excess(x) <= 0; None if `largest` is not safe.
+    """Return nearly the smallest x in (0, largest] with excess(x) <= 0; None if `largest` is not safe.
 
     The result was evaluated and found safe, whether or not `excess` is perfectly monotone. Nothing below
     a 10^-9th of the guess is looked at.
@@ -59,8 +59,8 @@ def find_smallest(
     if guess >= largest and excess(largest) > 0:
         return None
     start = min(guess, 0.9 * largest)
-    found = _bracket(excess, 1e-9 * start, largest, start, tolerance, lambda: False)[1]
-    return None if found == largest and excess(largest) > 0 else found
+    smallest = _bracket(excess, 1e-9 * start, largest, start, tolerance, lambda: False)[1]
+    return None if smallest == largest and excess(largest) > 0 else smallest
 
 
 def _bracket(
@@ -71,7 +71,7 @@ def _bracket(
     tolerance: float,
     floor_is_safe: Callable[[], bool],
 ) -> tuple[float, float]:
-    """(last x found with excess > 0, or floor; first x found with excess <= 0, or end)."""
+    """Return (last x found with excess > 0, or floor; first x found with excess <= 0, or end)."""
     seen = _Seen(low=floor, high=end)
     x = guess if floor < guess < end else (floor + end) / 2
     while seen.high - seen.low > tolerance * seen.high:
@@ -129,7 +129,7 @@ class _Seen:
         return x if self.low < x < self.high else math.nan
 
     def _go_further(self, x: float) -> float:
-        """All points lie on one side so far: where the secant says, in steps that grow fast."""
+        """Step where the secant points, ever faster: all points lie on one side so far."""
         factor = 1 + 0.02 * 4.0 ** min(self.asked, 40)
         if self.below is None:
             most = min(self.low * factor, self._middle()) if self.low > 0 else self._middle()

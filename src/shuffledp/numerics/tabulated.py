@@ -80,7 +80,7 @@ class Tabulated:
         return self.first + len(self.shares) - 1
 
     def draw(self, words: Words) -> tuple[NDArray[np.intp], Codes]:
-        """From words[n, self.words] the rows that draw a number > 0, and these numbers.
+        """Return the rows of words[n, self.words] that draw a number > 0, and these numbers.
 
         >>> bit = Tabulated(bits=1, threshold=1, first=1, shares=(1, 1), size=Fraction(1), distance=0.0)
         >>> bit.draw(np.array([[0, 1], [1, 1], [0, 0]], dtype=np.uint8))
@@ -215,7 +215,7 @@ def logarithmic(p: Fraction, bits: int) -> Tabulated:
 
 
 def log_of(x: Fraction) -> Decimal:
-    """ln x to 80 digits.
+    """Return ln x to 80 digits.
 
     >>> round(log_of(Fraction(2)), 10)
     Decimal('0.6931471806')
@@ -228,7 +228,7 @@ def _decimal(x: Fraction) -> Decimal:
 
 
 def _round_up(rate: Decimal, bits: int) -> int:
-    """2^bits (1 - e^-rate), rounded up."""
+    """Round 2^bits (1 - e^-rate) up."""
     # Beyond 1000 nothing changes but the length of the fraction.
     nothing = Fraction((-min(rate, Decimal(1000))).exp(_DIGITS))
     # 80 digits, and one more unit for what they miss.
@@ -348,7 +348,7 @@ class Events:
 
     @classmethod
     def of(cls, *, cells: int, share: Fraction, p: float, bits: int, most: int | None) -> "Events":
-        """The number of events is cut after `most`, or where its mass is nothing to a word."""
+        """Cut the number of events after `most`, or where its mass is nothing to a word."""
         exact = Fraction(p)
         rate = -share * Fraction(log_of(1 - exact)) / tape.uniform_share(cells, bits)
         number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
@@ -369,7 +369,7 @@ class Events:
         return self.number.moment(1) * self.landing * self.size.moment(power)
 
     def distance(self, users: int, cells: int) -> float:
-        """At least the distance of what falls on these cells from independent NB(users share, p).
+        """Bound from above the distance of what falls on these cells from independent NB(users share, p).
 
         The number of events is off once for each user, the size once for each event that is seen.
         """
@@ -377,7 +377,7 @@ class Events:
         return (users * self.number.distance + seen * self.size.distance) * (1 + 1e-12)
 
     def draw(self, words: Words) -> tuple[Codes, Codes]:
-        """(user, cell), each as often as the sizes of the events say."""
+        """Return (user, cell), each as often as the sizes of the events say."""
         bits, start = self.number.bits, self.number.words
         who, number = self.number.draw(words[:, :start])
         user = np.repeat(who, number)

@@ -72,7 +72,7 @@ def uniform_law(k: int, bits: int) -> dict[int | None, Fraction]:
 
 
 def table(words: Words, shares: tuple[int, ...], bits: int) -> Codes:
-    """Value i with probability shares[i] / 2^bits, by inversion of the cumulative table.
+    """Draw value i with probability shares[i] / 2^bits, by inversion of the cumulative table.
 
     >>> table(np.arange(4, dtype=np.uint8), (1, 0, 3), 2)
     array([0, 2, 2, 2])
@@ -80,12 +80,12 @@ def table(words: Words, shares: tuple[int, ...], bits: int) -> Codes:
     _check_shares(shares, bits)
     upto = np.cumsum(np.array(shares, dtype=object))[:-1]  # the last end, 2^bits, fits no word
     ends = np.array([min(end, (1 << bits) - 1) for end in upto], dtype=words.dtype)
-    found = np.searchsorted(ends, words, side="right")
+    values = np.searchsorted(ends, words, side="right")
     full = [end >> bits for end in upto]
     if not any(full):
-        return found
+        return values
     # Values whose cumulative share is already everything: no word lies beyond their end.
-    return np.minimum(found, full.index(1))
+    return np.minimum(values, full.index(1))
 
 
 def table_law(shares: tuple[int, ...], bits: int) -> dict[int, Fraction]:
@@ -121,7 +121,7 @@ def add_distinct(chosen: Bools, words: Words, first: int, bits: int) -> Bools:
 
 
 def _draw_below(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], Bools]:
-    """t[size, n], column i of words giving t[i] uniform on 0 .. first + i, and the accepted rows."""
+    """Return t[size, n], column i of words giving t[i] uniform on 0 .. first + i, and the accepted rows."""
     n, size = words.shape
     drawn: NDArray[np.intp] = np.empty((size, n), dtype=np.intp)
     # Each column in a row of its own: long contiguous loops are fast.
@@ -175,7 +175,7 @@ FIXED = 128
 
 
 def square_powers(base: int, surplus: int) -> tuple[int, ...]:
-    """p, p^2, p^4, ... in units of 2^-128, rounded down, as long as they are at least 2^(surplus - 128).
+    """Return p, p^2, p^4, ... in units of 2^-128, rounded down, as long as they are at least 2^(surplus - 128).
 
     >>> [power >> 120 for power in square_powers(1 << 127, 120)]  # 1/2, 1/4, 1/16 and 1/256
     [128, 64, 16, 1]
@@ -192,16 +192,16 @@ def find_exponent(powers: tuple[int, ...], wide: int, surplus: int) -> int:
     >>> find_exponent(square_powers(1 << 127, 120), 31, 120)  # 31 < 2^8 2^-3
     3
     """
-    found, power = 0, 1 << FIXED
+    exponent, power = 0, 1 << FIXED
     for bit in range(len(powers) - 1, -1, -1):
         longer = power * powers[bit] >> FIXED
         if longer >> surplus > wide:
-            found, power = found + (1 << bit), longer
-    return found
+            exponent, power = exponent + (1 << bit), longer
+    return exponent
 
 
 def bound_distance(powers: int, bits: int) -> float:
-    """At least the total variation distance of `find_exponent` of two uniform words from a geometric law.
+    """Bound from above the total variation distance of `find_exponent` of two uniform words from a geometric law.
 
     A tail p^g is a product of at most `powers` rounded factors, and p^(2^j) is off by less than 2^(j+1)
     units of 2^-128; then it is rounded to a unit of two words. All tails are added, and the ideal one beyond
@@ -263,7 +263,7 @@ class TwoWordGeometric:
 
 @lru_cache(maxsize=1 << 13)
 def _powers(rate: float, surplus: int) -> tuple[int, ...]:
-    """p, p^2, p^4, ... in units of 2^-128, as long as they are at least 2^(surplus - 128)."""
+    """Return p, p^2, p^4, ... in units of 2^-128, as long as they are at least 2^(surplus - 128)."""
     return square_powers(int(exp_lower(-Fraction(rate)) * (1 << FIXED)), surplus)
 
 

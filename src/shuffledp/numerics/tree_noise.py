@@ -48,7 +48,7 @@ class Tails(Protocol):
     """The tails of some sums, each one in a row."""
 
     def above(self, distance: Floats) -> Floats:
-        """At least Pr[X >= distance] of each sum."""
+        """Bound Pr[X >= distance] from above, for each sum."""
 
     def screen(self, distance: Floats) -> Floats:
         """Return the same, faster and looser."""
@@ -58,7 +58,7 @@ class TreeNoise(Protocol):
     """The noise in all nodes of a tree."""
 
     def __hash__(self) -> int:
-        """Its parameters never change."""
+        """Hash by the parameters, which never change."""
 
     @property
     def variances(self) -> tuple[float, ...]:
@@ -67,10 +67,10 @@ class TreeNoise(Protocol):
     def tails(self, weights: Sequence[LevelWeights]) -> Tails:
         """Return the upper tails of sums with these weights."""
 
-    def find_spare(self, own: Sequence[Floats]) -> Floats:
+    def find_spare(self, leaf_weights: Sequence[Floats]) -> Floats:
         """Return how far below the largest variance of a sum the data bring it: what a person in each leaf takes off.
 
-        `own` are the weights of each leaf's node in the sum, level by level.
+        `leaf_weights` are the weights of each leaf's node in the sum, level by level.
         """
 
 
@@ -94,13 +94,13 @@ class LevelNoise(Protocol):
         """What a person takes off the largest variance of a sum, over the square of the weight of the own node."""
 
     def largest(self, weights: LevelWeights) -> Floats:
-        """About the largest that a term of each sum may be."""
+        """Return roughly the largest value that a term of each sum may take."""
 
     def log_modulus(self, t: Floats, weights: LevelWeights) -> Floats:
-        """At least ln |E exp(i t X)|; it falls in t as long as |t w| <= pi for all weights."""
+        """Bound ln |E exp(i t X)| from above; the bound falls in t as long as |t w| <= pi for all weights."""
 
     def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
-        """ln E exp(t X) of the centred sums, for each row of arguments."""
+        """Return ln E exp(t X) of the centred sums, for each row of arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +128,10 @@ class DummyNoise:
     def log_transform(self, t: Transform, weights: LevelWeights) -> Transform:
         moved = _over_nodes(np.expm1, t, weights)
         mean = t * (weights.values * weights.counts).sum(axis=1)[:, None]
-        found = np.zeros_like(moved)
+        log_moments = np.zeros_like(moved)
         for number, hit in self.tries:
-            found = found + number * (np.log1p(hit * moved) - hit * mean)
-        return found
+            log_moments = log_moments + number * (np.log1p(hit * moved) - hit * mean)
+        return log_moments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,15 +201,15 @@ class AddedNoise:
 
         def log_one(u: Transform) -> Transform:
             v = together * u
-            found = times * np.log((1 + self._series(v) + self._series(-v)) / total)
-            return np.asarray(found / together)
+            log_moment = times * np.log((1 + self._series(v) + self._series(-v)) / total)
+            return np.asarray(log_moment / together)
 
         return _over_nodes(log_one, t, weights)
 
     def _series(self, u: Transform) -> Transform:
-        own = self.noise.noise
-        x = np.exp(u - own.rate)
-        return np.asarray(x * (1 - x**own.most) / (1 - x))
+        law = self.noise.noise
+        x = np.exp(u - law.rate)
+        return np.asarray(x * (1 - x**law.most) / (1 - x))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,9 +252,9 @@ class BinNoise:
     def variances(self) -> tuple[float, ...]:
         return (self.variance,)
 
-    def find_spare(self, own: Sequence[Floats]) -> Floats:
-        """Return the mean over all cells less the own one: this may be negative."""
-        squares = np.square(own[0])
+    def find_spare(self, leaf_weights: Sequence[Floats]) -> Floats:
+        """Return the mean over all cells less the person's own: this may be negative."""
+        squares = np.square(leaf_weights[0])
         return np.asarray(self._own * (squares.mean() - squares), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
@@ -275,7 +275,7 @@ class BinNoise:
         others = self.q * _over_nodes(np.expm1, s, weights)
         held = np.where(weights.counts > 0, weights.values, np.nan)
         ends = (np.nanmin(held, axis=1)[:, None], np.nanmax(held, axis=1)[:, None])
-        each = [np.log1p(self.gap * np.expm1(s * own) + others) - t * own for own in ends]
+        each = [np.log1p(self.gap * np.expm1(s * weight) + others) - t * weight for weight in ends]
         people = self.n * (np.maximum(*each) + _PER_PERSON)
         return np.asarray(people + self.added.log_transform(s, weights))
 
@@ -317,10 +317,10 @@ def _over_nodes(
     each: Callable[[Transform], Transform], t: Transform, weights: LevelWeights
 ) -> Transform:
     """Return the sum of each(t w) over all nodes, kind by kind: rows of sums, columns of arguments."""
-    found = np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)), dtype=t.dtype)
+    total = np.zeros(np.broadcast_shapes(t.shape, (len(weights.values), 1)), dtype=t.dtype)
     for value, count in zip(weights.values.T, weights.counts.T, strict=True):
-        found += count[:, None] * each(t * value[:, None])
-    return found
+        total += count[:, None] * each(t * value[:, None])
+    return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,8 +339,10 @@ class IndependentLevels:
     def variances(self) -> tuple[float, ...]:
         return tuple(level.variance for level in self.levels)
 
-    def find_spare(self, own: Sequence[Floats]) -> Floats:
-        each = (level.spare * np.square(w) for level, w in zip(self.levels, own, strict=True))
+    def find_spare(self, leaf_weights: Sequence[Floats]) -> Floats:
+        each = (
+            level.spare * np.square(w) for level, w in zip(self.levels, leaf_weights, strict=True)
+        )
         return np.asarray(sum(each), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
@@ -355,22 +357,25 @@ class _SumTails:
     @cached_property
     def deviation(self) -> Floats:
         """Standard deviations of the sums."""
-        variances = (level.variance * own.sum_squares() for level, own in self.parts)
+        variances = (level.variance * weights.sum_squares() for level, weights in self.parts)
         return np.sqrt(np.asarray(sum(variances), dtype=np.float64))
 
     @cached_property
     def largest(self) -> Floats:
         """The largest terms, in absolute value."""
-        terms = [level.largest(own) for level, own in self.parts]
+        terms = [level.largest(weights) for level, weights in self.parts]
         return np.asarray(np.max(terms, axis=0), dtype=np.float64)
 
     @property
     def _limit(self) -> Floats:
-        ends = [level.limit / np.maximum(_largest_weight(own), 1e-300) for level, own in self.parts]
+        ends = [
+            level.limit / np.maximum(_largest_weight(weights), 1e-300)
+            for level, weights in self.parts
+        ]
         return np.asarray(np.min(ends, axis=0), dtype=np.float64)
 
     def _log_transform(self, t: Transform) -> Transform:
-        return np.asarray(sum(level.log_transform(t, own) for level, own in self.parts))
+        return np.asarray(sum(level.log_transform(t, weights) for level, weights in self.parts))
 
     def screen(self, distance: Floats) -> Floats:
         return self._chernoff(distance, (1.0,))
@@ -384,9 +389,9 @@ class _SumTails:
         t = np.minimum(best[:, None] * np.array(slopes), self._limit[:, None])
         with np.errstate(over="ignore", invalid="ignore"):
             exponent = self._log_transform(t) - t * x[:, None]
-        found = np.exp(np.minimum(np.nan_to_num(exponent, nan=0.0).min(axis=1), 0.0)) * _SAFE
+        tails = np.exp(np.minimum(np.nan_to_num(exponent, nan=0.0).min(axis=1), 0.0)) * _SAFE
         # Without noise nothing is above 0.
-        return np.where(positive, found, np.where((distance > 0), 0.0, 1.0))
+        return np.where(positive, tails, np.where((distance > 0), 0.0, 1.0))
 
     def above(self, distance: Floats) -> Floats:
         rough = self._chernoff(distance, _SLOPES)
@@ -415,8 +420,8 @@ class _SumTails:
         if np.any(2 * np.pi * _DEGREE / self._period * self.largest > np.pi):
             return False
         t = (2 * np.pi * _FIRST / self._period)[:, None]
-        found = np.asarray(sum(level.log_modulus(t, own) for level, own in self.parts))
-        return bool(np.all(found < _NEGLIGIBLE))
+        log_moduli = np.asarray(sum(level.log_modulus(t, weights) for level, weights in self.parts))
+        return bool(np.all(log_moduli < _NEGLIGIBLE))
 
     def _majorant(self, distance: Floats) -> Floats:
         """E T(X) for the arc from the distance on, half of the period long."""
@@ -447,14 +452,19 @@ class OneLevelEach:
     def variances(self) -> tuple[float, ...]:
         return tuple(self.n / (share * self.gain**2) for share in self.shares)
 
-    def find_spare(self, own: Sequence[Floats]) -> Floats:
+    def find_spare(self, leaf_weights: Sequence[Floats]) -> Floats:
         """Return the square of what a person adds in the mean: the variance is the second moment less that."""
-        return np.asarray(np.square(sum(own)), dtype=np.float64)
+        return np.asarray(np.square(sum(leaf_weights)), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_BernsteinTails":
         levels = list(zip(self.shares, self.variances, weights, strict=True))
-        squares = sum(variance * own.sum_squares() for _, variance, own in levels)
-        most = np.max([own.sum_sizes() / (share * self.gain) for share, _, own in levels], axis=0)
+        squares = sum(
+            variance * level_weights.sum_squares() for _, variance, level_weights in levels
+        )
+        most = np.max(
+            [level_weights.sum_sizes() / (share * self.gain) for share, _, level_weights in levels],
+            axis=0,
+        )
         return _BernsteinTails(variance=np.asarray(squares), most=2 * np.asarray(most))
 
 
@@ -468,12 +478,12 @@ class _BernsteinTails:
 
     def above(self, distance: Floats) -> Floats:
         spread = 2 * (self.variance + self.most * np.maximum(distance, 0.0) / 3)
-        found = np.exp(-np.square(np.maximum(distance, 0.0)) / np.maximum(spread, 1e-300))
-        return np.asarray(found * _SAFE)
+        tails = np.exp(-np.square(np.maximum(distance, 0.0)) / np.maximum(spread, 1e-300))
+        return np.asarray(tails * _SAFE)
 
 
 def find_radius(tails: Tails, tail: float, deviation: Floats) -> Floats:
-    """For each sum an x with Pr[X >= x] <= tail, nearly the smallest that the bounds allow.
+    """Return for each sum an x with Pr[X >= x] <= tail, nearly the smallest that the bounds allow.
 
     >>> noise = IndependentLevels(levels=(DummyNoise(tries=((10**6, 1e-4),)),))  # two nodes of about Poisson(100)
     >>> pair = (LevelWeights(values=np.array([[1.0, -1.0]]), counts=np.array([[1.0, 1.0]])),)

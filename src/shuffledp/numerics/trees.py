@@ -34,14 +34,14 @@ class LevelWeights(NamedTuple):
     """How many nodes have that weight."""
 
     def sum_squares(self) -> Floats:
-        """Of all weights of each sum."""
-        found: Floats = (self.values**2 * self.counts).sum(axis=1)
-        return found
+        """Sum the squares of all weights, for each sum."""
+        squares: Floats = (self.values**2 * self.counts).sum(axis=1)
+        return squares
 
     def sum_sizes(self) -> Floats:
-        """Of their absolute values."""
-        found: Floats = (np.abs(self.values) * self.counts).sum(axis=1)
-        return found
+        """Sum the absolute values of all weights, for each sum."""
+        sizes: Floats = (np.abs(self.values) * self.counts).sum(axis=1)
+        return sizes
 
 
 def aggregate(leaves: Counts, shape: Sequence[int]) -> list[Counts]:
@@ -65,12 +65,12 @@ def fit_leaves(levels: Sequence[Floats], total: float, variances: Sequence[float
     # Up: each node from its own measurement and from its children.
     sums, spread = [np.asarray(levels[-1], dtype=np.float64)], float(variances[-1])
     branching = [len(b) // len(a) for a, b in pairwise(levels)]
-    for own, variance, children in zip(
+    for measured, variance, children in zip(
         reversed(levels[:-1]), reversed(list(variances[:-1])), reversed(branching), strict=True
     ):
         below, below_variance = sums[0].reshape(-1, children).sum(axis=1), children * spread
         weight = below_variance / (below_variance + variance)
-        sums.insert(0, weight * own + (1 - weight) * below)
+        sums.insert(0, weight * measured + (1 - weight) * below)
         spread = below_variance * variance / (below_variance + variance)
     # Down: siblings share what is missing from their parent.
     parent = np.array([total])
@@ -82,7 +82,7 @@ def fit_leaves(levels: Sequence[Floats], total: float, variances: Sequence[float
 
 
 def _strengths(shape: Sequence[int], variances: Sequence[float]) -> Floats:
-    """lambda_j for j = 1 .. T."""
+    """Return lambda_j for j = 1 .. T."""
     leaves = [math.prod(shape[level:]) for level in range(1, len(shape) + 1)]
     each = np.array(leaves) / np.array(variances, dtype=np.float64)
     return np.cumsum(each[::-1])[::-1]
@@ -94,14 +94,14 @@ def prefix_variances(shape: Sequence[int], variances: Sequence[float]) -> Floats
     >>> prefix_variances((2, 2), (1.0, 1.0)).round(4)
     array([0.5833, 0.3333, 0.5833, 0.    ])
     """
-    found = np.zeros(math.prod(shape))
+    totals = np.zeros(math.prod(shape))
     for level, children, strength in zip(
-        _cuts(np.arange(len(found)), shape), shape, _strengths(shape, variances), strict=True
+        _cuts(np.arange(len(totals)), shape), shape, _strengths(shape, variances), strict=True
     ):
         leaves, cut, full, rest, mean = level
         squares = full * (1 - mean) ** 2 + (rest - mean) ** 2 + (children - full - 1) * mean**2
-        found += leaves * np.where(cut, squares, 0.0) / strength
-    return found
+        totals += leaves * np.where(cut, squares, 0.0) / strength
+    return totals
 
 
 def _cuts(
@@ -126,16 +126,16 @@ def functional_variance(q: Floats, shape: Sequence[int], variances: Sequence[flo
     >>> round(functional_variance(np.array([1.0, 1.0, 1.0]), (2, 2), (1.0, 1.0)), 4)
     0.5833
     """
-    found = 0.0
+    variance = 0.0
     for (leaves, contrast), strength in zip(
         _contrasts(q, shape), _strengths(shape, variances).tolist(), strict=True
     ):
-        found += leaves * float(contrast @ contrast) / strength
-    return found
+        variance += leaves * float(contrast @ contrast) / strength
+    return variance
 
 
 def _contrasts(q: Floats, shape: Sequence[int]) -> Iterator[tuple[int, Floats]]:
-    """For each level the number of leaves below a node, and P_j q; leaves beyond the end of q do not count."""
+    """Yield for each level the number of leaves below a node, and P_j q; leaves beyond the end of q do not count."""
     whole = np.zeros(math.prod(shape))
     whole[: len(q)] = q
     before = np.array([whole.mean()])
@@ -154,7 +154,7 @@ def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> fl
     >>> round(mean_prefix_variance((2, 2), (1.0, 1.0)), 4), prefix_variances((2, 2), (1.0, 1.0)).mean().round(4)
     (0.375, np.float64(0.375))
     """
-    found = 0.0
+    mean = 0.0
     for level, (children, strength) in enumerate(
         zip(shape, _strengths(shape, variances), strict=True), start=1
     ):
@@ -162,8 +162,8 @@ def mean_prefix_variance(shape: Sequence[int], variances: Sequence[float]) -> fl
         square = (
             (children - 1) / 2 + _mean_square(leaves) - children * _mean_square(leaves * children)
         )
-        found += leaves * square / float(strength)
-    return found
+        mean += leaves * square / float(strength)
+    return mean
 
 
 def _mean_square(parts: int) -> float:
@@ -179,14 +179,14 @@ def node_weights(
     >>> [level.values.round(4).tolist() for level in node_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
     [[[-0.3333, 0.3333]], [[-0.1667, 0.1667]]]
     """
-    sums, found = np.zeros(1), []
+    sums, weights = np.zeros(1), []
     for (leaves, contrast), strength, variance in zip(
         _contrasts(q, shape), _strengths(shape, variances), variances, strict=True
     ):
         sums = np.repeat(sums, len(contrast) // len(sums)) + contrast / strength
         values, counts = np.unique(leaves / variance * sums, return_counts=True)
-        found.append(LevelWeights(values=values[None], counts=counts[None].astype(np.float64)))
-    return tuple(found)
+        weights.append(LevelWeights(values=values[None], counts=counts[None].astype(np.float64)))
+    return tuple(weights)
 
 
 def leaf_weights(q: Floats, shape: Sequence[int], variances: Sequence[float]) -> list[Floats]:
@@ -195,13 +195,13 @@ def leaf_weights(q: Floats, shape: Sequence[int], variances: Sequence[float]) ->
     >>> [level.round(4).tolist() for level in leaf_weights(np.array([1.0, 1.0]), (2, 2), (1.0, 1.0))]
     [[0.3333, 0.3333, -0.3333, -0.3333], [0.1667, 0.1667, -0.1667, -0.1667]]
     """
-    sums, found = np.zeros(1), []
+    sums, weights = np.zeros(1), []
     for (leaves, contrast), strength, variance in zip(
         _contrasts(q, shape), _strengths(shape, variances), variances, strict=True
     ):
         sums = np.repeat(sums, len(contrast) // len(sums)) + contrast / strength
-        found.append(np.repeat(leaves / variance * sums, leaves))
-    return found
+        weights.append(np.repeat(leaves / variance * sums, leaves))
+    return weights
 
 
 def prefix_weights(
@@ -217,7 +217,7 @@ def prefix_weights(
     way = np.zeros(len(cells))
     values: list[Floats] = []
     counts: list[Floats] = []
-    found = []
+    weights = []
     for level, children, strength, variance in zip(
         _cuts(cells, shape), shape, _strengths(shape, variances), variances, strict=True
     ):
@@ -227,13 +227,13 @@ def prefix_weights(
         values += [way + cut * (1 - mean), way - cut * mean]
         counts += [full.astype(np.float64), (children - full - 1).astype(np.float64)]
         way = way + cut * (rest - mean)
-        found.append(
+        weights.append(
             LevelWeights(
                 values=leaves / variance * np.stack([*values, way], axis=1),
                 counts=np.stack([*counts, np.ones(len(way))], axis=1),
             )
         )
-    return tuple(found)
+    return tuple(weights)
 
 
 def rank_weights(
@@ -254,7 +254,7 @@ def even_shapes(cells: int) -> list[tuple[int, ...]]:
     >>> even_shapes(64)[:3]
     [(64,), (8, 8), (4, 4, 4)]
     """
-    found = []
+    shapes = []
     for depth in range(1, min(_DEEPEST, cells.bit_length()) + 1):
         branch = max(2, round(cells ** (1 / depth)))
         shape = [branch] * depth
@@ -263,8 +263,8 @@ def even_shapes(cells: int) -> list[tuple[int, ...]]:
         for i in range(depth):
             while shape[i] > 2 and math.prod(shape) // shape[i] * (shape[i] - 1) >= cells:
                 shape[i] -= 1
-        found.append(tuple(sorted(shape, reverse=True)))
-    return found
+        shapes.append(tuple(sorted(shape, reverse=True)))
+    return shapes
 
 
 def choose_even_shape(cells: int, power: int) -> tuple[int, ...]:

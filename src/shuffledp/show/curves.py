@@ -171,7 +171,7 @@ def _draw_rows(
     ylabel: str,
     costs: Mapping[tuple[str, str], str],
 ) -> None:
-    """Every protocol that is available at the n that was asked for, the best at the top."""
+    """Draw every protocol that is available at the n that was asked for, the best at the top."""
     ranked = sorted(rows, key=lambda row: row[2])
     picked = next(
         (place for place, row in enumerate(ranked) if row[1:] == (chosen[2], chosen[1])), None
@@ -201,7 +201,7 @@ def _draw_rows(
 
 
 def _draw(axes: Axes, model: str, line: Line) -> None:
-    """One colour for the model, a step and a name wherever another protocol takes over."""
+    """Draw a line in the model's colour, with a step and a name wherever another protocol takes over."""
     style: dict[str, Any] = {"color": colour_of(model, 0), "lw": 2.4}
     if model == "central":  # often just under the line of the shuffle model
         style |= {"ls": (0, (4, 2)), "zorder": 3}
@@ -225,7 +225,7 @@ def _mark(axes: Axes, chosen: tuple[int, float, str]) -> None:
 
 
 def _set_ticks(axis: Axis, limits: tuple[float, float]) -> None:
-    """1, 2, 5, 10, ... where powers of ten alone would be too few."""
+    """Tick 1, 2, 5, 10, ... where powers of ten alone would be too few."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = limits

@@ -111,11 +111,11 @@ def plot_estimate(
     picture = estimate if isinstance(estimate, Picture) else make_picture(estimate)
     table = list(picture.rows)
     kept = keep_largest(table, _MOST_BARS)
-    said = [_explain(picture)]
+    remarks = [_explain(picture)]
     if len(kept) < len(table) and picture.curve is None:
         kept = kept if picture.groups else sorted(kept, key=lambda row: -row.value)
-        said.append(f"The {len(kept)} largest of {len(table):,}.")
-    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=(*notes, *said), brief=(*(brief or notes), *said), axis=axis, colour=MODEL_COLOURS[model])  # fmt: skip
+        remarks.append(f"The {len(kept)} largest of {len(table):,}.")
+    words = _Words(headline=finding or title, title=title if finding else "", warnings=tuple(warnings), notes=(*notes, *remarks), brief=(*(brief or notes), *remarks), axis=axis, colour=MODEL_COLOURS[model])  # fmt: skip
     if path.suffix == ".html":
         return _write_page(picture, kept, path, words)
     return _draw_picture(picture, kept, path, words)
@@ -157,7 +157,9 @@ class _Words:
 
 
 def state_finding(picture: Picture) -> str:
-    """What a histogram or a single number says, in a line; the largest group only if it stands out from the noise.
+    """Say in a line what a histogram or a single number shows.
+
+    The largest group is named only if it stands out from the noise.
 
     >>> rows = (Number("car", 120.0, 3.0, 114.0, 126.0), Number("bus", 50.0, 3.0, 44.0, 56.0))
     >>> state_finding(Picture(rows=rows, level=0.95))
@@ -193,7 +195,7 @@ def _stands_out(first: Number, second: Number) -> bool:
 
 
 def _compare_groups(picture: Picture) -> str:
-    """In how many groups the same answer is the largest, beyond the noise.
+    """Say in how many groups the same answer is the largest, beyond the noise.
 
     >>> rows = [Number(f"{group}, {name}", value, 1.0, value - 2, value + 2)
     ...         for group, name, value in (("car", "yes", 90.0), ("car", "no", 20.0), ("bus", "yes", 40.0), ("bus", "no", 41.0))]
@@ -234,8 +236,8 @@ def check_picture(path: Path, *, page: bool = False) -> None:
 
 
 def _draw_picture(picture: Picture, kept: list[Number], path: Path, words: _Words) -> Path:
-    said = words.headline, words.title, words.axis, *words.brief, *(row.label for row in kept)
-    with use_fonts(*said) as complete:
+    texts = words.headline, words.title, words.axis, *words.brief, *(row.label for row in kept)
+    with use_fonts(*texts) as complete:
         if not complete and path.suffix != ".svg":  # a browser finds letters of its own
             page = _write_page(picture, kept, name_page(path), words)
             words = replace(words, brief=(*words.brief, _NO_FONT.format(page.name)))
@@ -386,12 +388,12 @@ def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
             place, f'<tr><th colspan="5"><b>{html.escape(shorten_label(group))}</b></th></tr>'
         )
     body = "\n".join(lines)
-    said = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
-    said += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
+    top = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
+    top += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
     small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
     name = html.escape(shorten_label(words.headline, 200))
     page = (
-        f"<h1>{name}</h1>\n{''.join(said)}\n{draw_distribution(picture)}\n"
+        f"<h1>{name}</h1>\n{''.join(top)}\n{draw_distribution(picture)}\n"
         '<div class="t"><table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>'
         f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer>"
     )
@@ -521,7 +523,7 @@ def _make_panels(
 
 
 def _quieten(axes: Axes) -> None:
-    """A quiet frame: a line at zero and a faint grid."""
+    """Draw a quiet frame: a line at zero and a faint grid."""
     axes.axvline(0, color=INK, lw=0.8)
     axes.xaxis.set_major_formatter(lambda x, _: _format_count(x))
     axes.locator_params(axis="x", nbins=4)
@@ -532,7 +534,7 @@ def _quieten(axes: Axes) -> None:
 
 
 def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
-    """The true counts as grey bars."""
+    """Draw the true counts as grey bars."""
     rows = np.arange(len(counts))
     axes.set_title("the truth", loc="left", fontsize=11.5, color=GREY, fontweight="bold", pad=8)
     axes.barh(rows, counts, color=GREY, height=0.76)
@@ -563,7 +565,7 @@ def _draw_estimate(
 
 
 def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
-    """A note beside the end of each bar."""
+    """Write a note beside the end of each bar."""
     for row, (end, note) in enumerate(zip(np.maximum(ends, 0.0), notes, strict=True)):
         axes.annotate(
             note, (end, row), xytext=(7, 0), textcoords="offset points", va="center",

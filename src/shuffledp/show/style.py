@@ -91,7 +91,7 @@ def save(figure: Figure, path: Path, notes: str = "") -> Path:
 
 @contextmanager
 def _ignore_boxes() -> Iterator[None]:
-    """Where no installed font has a letter there is a box, and a remark in the picture: no warnings beside it."""
+    """Suppress warnings about letters that no installed font has: the picture shows a box and a remark."""
     log = logging.getLogger("matplotlib.font_manager")
     before = log.level
     with warnings.catch_warnings():
@@ -190,8 +190,8 @@ def wrap_notes(notes: Sequence[str], width: float) -> list[str]:
     >>> wrap_notes(["one note", "another."], 8.0)
     ['one note. another.']
     """
-    said = " ".join(f"{note.rstrip('.')}." for note in notes).replace("`", "")
-    lines = textwrap.wrap(said.replace("$", r"\$"), int(_LETTERS * width))
+    prose = " ".join(f"{note.rstrip('.')}." for note in notes).replace("`", "")
+    lines = textwrap.wrap(prose.replace("$", r"\$"), int(_LETTERS * width))
     return [steady(line) for line in lines]
 
 

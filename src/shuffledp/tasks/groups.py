@@ -88,8 +88,8 @@ def bound_quantiles(
     low, high = (np.zeros((groups, len(shares)), dtype=np.int64) for _ in range(2))
     for place, p in enumerate(shares):
         steps = [np.where(np.arange(size) <= c, 1 - p, -p) for c in range(size)]
-        found = [ends(weights, tail) for weights in steps]
-        least, most = (np.array(side).T for side in zip(*found, strict=True))  # [groups, cells]
+        intervals = [ends(weights, tail) for weights in steps]
+        least, most = (np.array(side).T for side in zip(*intervals, strict=True))  # [groups, cells]
         # Up to the last cell is everybody.
         low[:, place] = np.argmax(np.column_stack([most[:, :-1] >= 0, np.ones(groups)]), axis=1)
         below = np.column_stack([np.ones(groups), least[:, :-1] <= 0])
@@ -109,8 +109,8 @@ def find_variances(table: Floats, numbers: Floats) -> Floats:
     people = np.maximum(table.sum(axis=1), 1.0)
     means = np.clip(table @ numbers / people, numbers[0], numbers[-1])
     squares = (table * (numbers - means[:, None]) ** 2).sum(axis=1)
-    found: Floats = np.clip(squares / people, 0.0, ((numbers[-1] - numbers[0]) / 2) ** 2)
-    return found
+    variances: Floats = np.clip(squares / people, 0.0, ((numbers[-1] - numbers[0]) / 2) ** 2)
+    return variances
 
 
 def bound_spreads(
@@ -196,17 +196,17 @@ class Grouped(Task):
     def of(cls, task: Task, groups: Categories) -> "Grouped":
         """Return the task for each of the groups; numbers with many values are rounded to a grid."""
         check_grouped(type(task))
-        own = task.domain
-        rounded = task.adds and (isinstance(own, Reals) or own.size > _FEW)
-        if rounded and isinstance(own, Integers | Reals):
-            own = Reals(lower=own.lower, upper=own.upper, steps=_MOST_STEPS)
+        values = task.domain
+        rounded = task.adds and (isinstance(values, Reals) or values.size > _FEW)
+        if rounded and isinstance(values, Integers | Reals):
+            values = Reals(lower=values.lower, upper=values.upper, steps=_MOST_STEPS)
         if not isinstance(task, _SHAPES):
-            return cls(domain=Answers(parts=(own, groups)), inner=task.name)
-        coarse = task.chosen or own.size > _MOST_STEPS
-        if coarse and isinstance(own, Integers | Cells):
-            own = Cells(lower=own.lower, upper=own.upper, cells=_MOST_STEPS)
+            return cls(domain=Answers(parts=(values, groups)), inner=task.name)
+        coarse = task.chosen or values.size > _MOST_STEPS
+        if coarse and isinstance(values, Integers | Cells):
+            values = Cells(lower=values.lower, upper=values.upper, cells=_MOST_STEPS)
         at = task.at or ()
-        return cls(domain=Answers(parts=(own, groups)), inner=task.name, at=at, coarse=coarse)
+        return cls(domain=Answers(parts=(values, groups)), inner=task.name, at=at, coarse=coarse)
 
     @classmethod
     def at_ends(cls, kind: type[Task], ends: tuple[float, float], groups: Categories) -> "Grouped":
@@ -239,57 +239,57 @@ class Grouped(Task):
         return self.asked.adds or self.shaped
 
     def fit(self, n: int, epsilon: float) -> "Grouped":
-        own, groups = self.domain.parts
+        values, groups = self.domain.parts
         if self.coarse:
             best = (1.5 * (n / groups.size * epsilon) ** 2 / _NOISE) ** (1 / 3)
             return self.round_to(round(best))
-        if not isinstance(own, Reals):
+        if not isinstance(values, Reals):
             return self
         best = (1.5 * n / groups.size * epsilon**2 / _NOISE) ** (1 / 3)
         return self.round_to(min(max(round(best), 1), _MOST_STEPS))
 
     def round_to(self, steps: int) -> "Grouped":
         """Return the same with numbers on `steps` steps; numbers that are not rounded stay as they are."""
-        own, groups = self.domain.parts
-        if self.coarse and isinstance(own, Cells):
+        values, groups = self.domain.parts
+        if self.coarse and isinstance(values, Cells):
             cells = min(max(steps, _FEWEST_CELLS), _MOST_STEPS)
-            return replace(self, domain=Answers(parts=(replace(own, cells=cells), groups)))
-        if not isinstance(own, Reals):
+            return replace(self, domain=Answers(parts=(replace(values, cells=cells), groups)))
+        if not isinstance(values, Reals):
             return self
-        return replace(self, domain=Answers(parts=(replace(own, steps=steps), groups)))
+        return replace(self, domain=Answers(parts=(replace(values, steps=steps), groups)))
 
     @property
     def step(self) -> float:
         """The distance of two points of the grid; 0 if numbers are not rounded."""
-        own = self.domain.parts[0]
-        return (own.upper - own.lower) / own.steps if isinstance(own, Reals) else 0.0
+        values = self.domain.parts[0]
+        return (values.upper - values.lower) / values.steps if isinstance(values, Reals) else 0.0
 
     @classmethod
     def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
         raise UnsupportedError("groups are declared in a survey: by")
 
     def remarks(self) -> tuple[str, ...]:
-        found, own = [], self.domain.parts[0]
-        if self.shaped and isinstance(own, Cells):
-            found.append(
-                f"Values were put into {own.cells} public cells of {2 * self.blur:.6g} each, of which the histogram of "
+        remarks, values = [], self.domain.parts[0]
+        if self.shaped and isinstance(values, Cells):
+            remarks.append(
+                f"Values were put into {values.cells} public cells of {2 * self.blur:.6g} each, of which the histogram of "
                 "each group is; `steps` chooses fewer."
             )
         if self.step:
-            found.append(
+            remarks.append(
                 f"Numbers were rounded at random, without bias, to a public grid of {self.domain.parts[0].size - 1} "
                 f"steps of {self.step:.6g}; the intervals count it in."
             )
         if self.asked.average:
-            found.append(
+            remarks.append(
                 "The interval of a mean follows from those of the group's sum and of its number of people, which "
                 "hold together: so it is wider than two standard errors."
             )
-        return tuple(found)
+        return tuple(remarks)
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
-        """Bars; those of a histogram stand in their groups."""
+        """Draw bars; those of a histogram stand in their groups."""
         shown, law = make_picture(estimate, level), estimate.error
         if not isinstance(law, GroupError):
             return shown
@@ -299,18 +299,18 @@ class Grouped(Task):
             return replace(shown, groups=tuple(np.repeat(labels, len(law.task.at)).tolist()))
         if not law.task.asked.bins:
             return shown
-        own, groups = law.task.domain.parts
-        return replace(shown, groups=tuple(np.repeat(groups.labels, own.size).tolist()))
+        values, groups = law.task.domain.parts
+        return replace(shown, groups=tuple(np.repeat(groups.labels, values.size).tolist()))
 
     @property
     def labels(self) -> tuple[str, ...]:
         """What the answers are called."""
-        own, groups = self.domain.parts
+        values, groups = self.domain.parts
         if len(self.at) > 1:
             return tuple(f"{group}, {p:g}" for group in groups.labels for p in self.at)
         if not self.asked.bins:
             return groups.labels
-        return tuple(f"{group}, {name}" for group in groups.labels for name in own.labels)
+        return tuple(f"{group}, {name}" for group in groups.labels for name in values.labels)
 
     def arguments(self) -> Mapping[str, Any]:
         return {"k": self.domain.size}
@@ -321,8 +321,10 @@ class Grouped(Task):
     @property
     def blur(self) -> float:
         """How far a value may be from the one that stands for its cell."""
-        own = self.domain.parts[0]
-        return (own.upper - own.lower) / own.cells / 2 if isinstance(own, Cells) else 0.0
+        values = self.domain.parts[0]
+        return (
+            (values.upper - values.lower) / values.cells / 2 if isinstance(values, Cells) else 0.0
+        )
 
     def truth(self, values: ArrayLike) -> Floats:
         if isinstance(values, tuple | list) and np.ndim(values[0]) == 1:
@@ -335,8 +337,8 @@ class Grouped(Task):
 
     def _exact_truth(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
         """Return the exact answer, from the numbers before they are rounded."""
-        own, names = self.domain.parts
-        own.codes(numbers)
+        values, names = self.domain.parts
+        values.codes(numbers)
         codes = names.codes(groups)
         sums = np.bincount(codes, weights=np.asarray(numbers, dtype=float), minlength=names.size)
         if not self.asked.average:
@@ -346,11 +348,11 @@ class Grouped(Task):
 
     def _exact_shapes(self, numbers: ArrayLike, groups: ArrayLike) -> Floats:
         """Return the exact answer, from the numbers themselves; 0 where nobody is."""
-        own, names = self.domain.parts
-        found, codes = column(numbers), names.codes(groups)
+        values, names = self.domain.parts
+        people, codes = column(numbers), names.codes(groups)
         given = {"at": self.at} if self.at else {}
-        task = self.asked(domain=own, **given)
-        sets = (found[codes == group] for group in range(names.size))
+        task = self.asked(domain=values, **given)
+        sets = (people[codes == group] for group in range(names.size))
         answers = [task.truth(each) if len(each) else np.zeros(len(self.at) or 1) for each in sets]
         return np.concatenate([np.atleast_1d(np.asarray(each)) for each in answers])
 
@@ -358,19 +360,19 @@ class Grouped(Task):
         return mean_square(estimate, truth)
 
     def _numbers(self) -> Floats:
-        own: Domain = self.domain.parts[0]
-        return own.values(np.arange(own.size))
+        values: Domain = self.domain.parts[0]
+        return values.values(np.arange(values.size))
 
     def _answer(self, bins: Floats) -> Floats:
-        own = self.domain.parts[0]
+        values = self.domain.parts[0]
         table = bins.reshape(self.domain.parts[1].size, -1)
         if self.asked.bins:
             return bins
-        if self.at and isinstance(own, Integers | Cells):
-            return find_quantiles(table, own, self.at)
+        if self.at and isinstance(values, Integers | Cells):
+            return find_quantiles(table, values, self.at)
         if self.shaped:
-            found = find_variances(table, self._numbers())
-            return np.sqrt(found) if self.asked is Std else found
+            variances = find_variances(table, self._numbers())
+            return np.sqrt(variances) if self.asked is Std else variances
         if not self.asked.adds:
             return table[:, 1]
         sums = table @ self._numbers()
@@ -380,7 +382,7 @@ class Grouped(Task):
         return np.clip(shares, self._numbers()[0], self._numbers()[-1])
 
     def amplify_noise(self) -> float:
-        """By which factor the noise of a sum is that of a bin; 1 where the answers are bins.
+        """Return the factor by which the noise of a sum exceeds that of a bin; 1 where the answers are bins.
 
         >>> from shuffledp.tasks.totals import Sum
         >>> ways = Categories(k=2, names=("car", "bus"))
@@ -421,8 +423,8 @@ class GroupError:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        own, groups = self.task.domain.parts
-        return groups.size, own.size
+        values, groups = self.task.domain.parts
+        return groups.size, values.size
 
     @property
     def _table(self) -> Floats:
@@ -433,7 +435,7 @@ class GroupError:
         return places if self.task.asked.bins else places.reshape(self._shape)[:, 1]
 
     def _keep(self, ends: Interval) -> Interval:
-        """Of the bins that are answers."""
+        """Keep the bins that are answers."""
         return Interval(*(np.asarray(end)[self._pick_kept()] for end in ends))
 
     def _spread(self) -> Floats:
@@ -443,24 +445,24 @@ class GroupError:
         return np.asarray(each, dtype=np.float64).reshape(self._shape)
 
     def _noise(self, weights: Floats) -> Floats:
-        """At least the variance of the sum of each group's bins with these weights: values, or groups x values."""
+        """Bound from above the variance of the sum of each group's bins with these weights: values, or groups x values."""
         size, law = math.prod(self._shape), self.bins.error
         if isinstance(law, TwoBinomialsError) and not law.apart:
             return np.asarray((self._spread() * np.abs(weights)).sum(axis=1) ** 2)
-        found: Floats = (self._spread() ** 2 * weights**2).sum(axis=1) * (size / (size - 1))
-        return found
+        variances: Floats = (self._spread() ** 2 * weights**2).sum(axis=1) * (size / (size - 1))
+        return variances
 
     def _bound_rounding(self, people: Floats) -> Floats:
-        """At least the variance that rounding adds to the sums of these people."""
-        found: Floats = np.maximum(people, 1.0) * self.task.step**2 / 4
-        return found
+        """Bound from above the variance that rounding adds to the sums of these people."""
+        variances: Floats = np.maximum(people, 1.0) * self.task.step**2 / 4
+        return variances
 
     def _find_shapes(self, ends: Ends, level: float) -> Interval:
-        """Intervals of quantiles or spreads, from those of sums of bins."""
-        table, own = self._table, self.task.domain.parts[0]
+        """Return intervals of quantiles or spreads, from those of sums of bins."""
+        table, values = self._table, self.task.domain.parts[0]
         outside = 1 - valid_level(level)
-        if self.task.at and isinstance(own, Integers | Cells):
-            return bound_quantiles(ends, table, own, self.task.at, outside / 2)
+        if self.task.at and isinstance(values, Integers | Cells):
+            return bound_quantiles(ends, table, values, self.task.at, outside / 2)
         low, high = bound_spreads(ends, table, self.task._numbers(), self.task.blur, outside)
         return Interval(low, high) if self.task.asked is Std else Interval(low**2, high**2)
 
@@ -512,13 +514,13 @@ class GroupError:
     def _sum_ends(
         self, law: BinMoments, weights: Floats, outside: float, step: float | None = None
     ) -> tuple[Floats, Floats]:
-        """Of the sums of the groups' bins with these weights."""
+        """Return intervals of the sums of the groups' bins with these weights."""
         table, most = self._table, self.bins.limits[1]
         width = self.task.step if step is None else step
         return bound_sums(law, table, weights, outside, step=width, most=most)
 
     def _shape_ends(self, law: BinMoments, weights: Floats, tail: float) -> tuple[Floats, Floats]:
-        """Of many sums of the groups' bins: with few tries each. Nothing is rounded."""
+        """Return intervals of many sums of the groups' bins, with few tries each. Nothing is rounded."""
         value, zeros = self._table @ weights, np.zeros(1)
         above, below = (
             bound_deviation(law, side * weights, tail, zeros, FEW_TRIED) for side in (1.0, -1.0)
@@ -565,19 +567,19 @@ class PickedError:
     places: slice | int
 
     def _pick(self, value: Value) -> Value:
-        found = np.asarray(value)[self.places]
-        return float(found) if np.ndim(found) == 0 else found
+        picked = np.asarray(value)[self.places]
+        return float(picked) if np.ndim(picked) == 0 else picked
 
     @property
     def stderr(self) -> Value:
         return self._pick(self.whole.stderr)
 
     def interval(self, value: Value, level: float) -> Interval:
-        """That of the groups, where they are shown."""
+        """Return the interval of the groups, where they are shown."""
         return Interval(*map(self._pick, self.whole.interval(level)))
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        """That of the groups, where they are shown."""
+        """Return the exact interval of the groups, where they are shown."""
         return Interval(*map(self._pick, self.whole.exact_interval(level)))
 
 

@@ -168,7 +168,7 @@ def _from_data(column: Column) -> tuple[Categories, tuple[str, ...]]:
 
 
 def _lines(path: Path) -> list[str]:
-    """One category per line; spaces around it do not count, and empty lines at the end."""
+    """Read one category per line; spaces around it do not count, nor do empty lines at the end."""
     try:
         lines = path.read_text(encoding="utf-8-sig").rstrip().splitlines()
         return [line.strip() for line in lines]

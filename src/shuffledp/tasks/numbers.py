@@ -151,7 +151,7 @@ class _Distributed(Task):
 
 
 def _align(domain: Cells, wanted: float) -> int:
-    """About `wanted` cells; whole numbers lie on their edges if there are few enough."""
+    """Return about `wanted` cells; whole numbers lie on their edges if there are few enough."""
     reach = domain.upper - domain.lower
     start = int(reach) if is_whole(domain.lower) and is_whole(reach) and reach <= wanted else 1
     return start << max(0, round(math.log2(wanted / start)))
@@ -273,8 +273,8 @@ class Range(_Distributed):
 
     def truth(self, values: ArrayLike) -> float:
         low, high = self.at or (self.domain.lower, self.domain.upper)
-        found = self.numbers(values)
-        return float(np.sum((found >= low) & (found <= high)))
+        numbers = self.numbers(values)
+        return float(np.sum((numbers >= low) & (numbers <= high)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +295,7 @@ class Cdf(_Distributed):
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
-        """A curve if there are at least two points."""
+        """Draw a curve if there are at least two points."""
         shown, law = make_picture(estimate, level, label=cls.name), estimate.error
         if not isinstance(law, LeafError) or len(set(law.question.at)) < 2:
             return shown
@@ -304,9 +304,9 @@ class Cdf(_Distributed):
         return replace(shown, curve=Curve(points=law.question.at, ends=ends))
 
     def truth(self, values: ArrayLike) -> Floats:
-        found = np.sort(self.numbers(values))
-        below = np.searchsorted(found, np.array(self.at), side="right")
-        shares: Floats = below / np.float64(len(found))
+        ordered = np.sort(self.numbers(values))
+        below = np.searchsorted(ordered, np.array(self.at), side="right")
+        shares: Floats = below / np.float64(len(ordered))
         return shares
 
 

@@ -161,7 +161,7 @@ def exact_sum(domain: Domain, values: ArrayLike) -> tuple[float, int]:
 
 
 def squared_error(estimate: Value, truth: Value) -> float:
-    """(estimate - truth)^2 of two numbers.
+    """Return (estimate - truth)^2 of two numbers.
 
     >>> squared_error(3.0, 1.0)
     4.0
@@ -208,7 +208,7 @@ def _ends(domain: Domain) -> dict[str, Any]:
 
 
 def _reach(domain: Domain) -> Fraction:
-    """By how much one person can move the sum."""
+    """Return by how much one person can move the sum."""
     ends = _ends(domain)
     return Fraction(ends["upper"]) - Fraction(ends["lower"])
 

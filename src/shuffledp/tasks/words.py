@@ -104,12 +104,12 @@ class Words(Task):
 
     def loss(self, estimate: Value, truth: Value) -> float:
         """Return the mean squared error of the counts of the same words."""
-        found = np.asarray(estimate)
-        return float(np.mean(np.square(found - np.asarray(truth)))) if found.size else 0.0
+        counts = np.asarray(estimate)
+        return float(np.mean(np.square(counts - np.asarray(truth)))) if counts.size else 0.0
 
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
-        """From how many people on a word is seen, and what being reported does to a count."""
+        """Say from how many people on a word is seen, and what being reported does to a count."""
         none = () if np.size(estimate.value) else (_NONE,)
         seen = _read_sight(estimate)
         if seen is None:

@@ -240,7 +240,7 @@ def _truth(protocol: ShuffleProtocol, x: int) -> list[Fraction]:
 
 
 def draw_values(domain: Domain, n: int, seed: int = 0) -> NDArray[Any]:
-    """n values of a domain, each code as likely as any other.
+    """Draw n values of a domain, each code as likely as any other.
 
     >>> from shuffledp import Integers
     >>> draw_values(Integers(lower=3, upper=4), 5)
@@ -256,7 +256,7 @@ def _to_values(domain: Domain, codes: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def _forget_order(law: Law) -> dict[tuple[Message, ...], Fraction]:
-    """The shuffler forgets a user's order, so laws are compared up to it."""
+    """Sort each user's messages: the shuffler forgets their order, so laws are compared up to it."""
     result: Counter[tuple[Message, ...]] = Counter()
     for sent, mass in law.items():
         if mass:
@@ -432,10 +432,10 @@ class Blankets(_Suite):
     def test_many_users_amplify(self, local: Case) -> None:
         if local.protocol.offers.blankets is None:
             pytest.skip("states no blanket: it is computed from the law")
-        own = amplify(randomizer=local.protocol, n=100_000, delta=1e-6, honest=1).epsilon
+        with_blanket = amplify(randomizer=local.protocol, n=100_000, delta=1e-6, honest=1).epsilon
         epsilon0 = local.protocol.randomizer.epsilon0
         any_other = amplify(epsilon0=epsilon0, n=100_000, delta=1e-6, honest=1).epsilon
-        assert own < any_other * 1.0001
+        assert with_blanket < any_other * 1.0001
 
 
 class AtOrdinarySize(_Suite):
@@ -631,7 +631,7 @@ class AtOrdinarySize(_Suite):
 
 
 def _check_estimate(protocol: ShuffleProtocol, values: NDArray[Any]) -> None:
-    """The estimate of people with these values is as near to the truth as it says."""
+    """Check that the estimate of people with these values is as near to the truth as it says."""
     estimate = protocol.analyzer.estimate(tally(protocol, values, SeededWords(4)))
     truth = task_for(protocol).align(estimate, values)
     low, high = estimate.interval(1 - 1e-12)

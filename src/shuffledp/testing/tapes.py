@@ -17,7 +17,7 @@ _MOST_TAPE_BITS = 20
 
 
 def all_tapes(word_bits: int, words: int) -> Words:
-    """Every tape once: words[2^(word_bits * words), words].
+    """Return every tape once: words[2^(word_bits * words), words].
 
     >>> all_tapes(2, 1).ravel()
     array([0, 1, 2, 3], dtype=uint8)

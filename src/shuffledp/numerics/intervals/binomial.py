@@ -44,7 +44,7 @@ class BinMoments(Protocol):
         """Of each bin."""
 
     def log_moment(self, weights: Floats) -> Floats:
-        """At least ln E[e^(w . Z)] for each row w of weights[rows, bins], infinite where it is not known."""
+        """Bound ln E[e^(w . Z)] from above for each row w of weights[rows, bins], infinite where it is not known."""
 
     @property
     def distance(self) -> float:
@@ -102,7 +102,7 @@ class NoiseWindow:
     """By how much a sum of masses may be off, beyond what is counted anyway."""
 
     def cut_equally(self, level: float) -> tuple[int, int]:
-        """(low, high) with Pr[N < low] and Pr[N > high] each at most (1 - level) / 2.
+        """Return (low, high) with Pr[N < low] and Pr[N > high] each at most (1 - level) / 2.
 
         >>> NoiseWindow(first=0, masses=np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16).cut_equally(0.8)
         (1, 3)
@@ -114,7 +114,7 @@ class NoiseWindow:
         return self.first + int(low), self.first + int(high)
 
     def cut_tightly(self, level: float) -> tuple[int, int]:
-        """(low, high) with Pr[low <= N <= high] at least `level`, and hardly more.
+        """Return (low, high) with Pr[low <= N <= high] at least `level`, and hardly more.
 
         Each tail takes between a quarter and three quarters of 1 - level, if the law allows.
 
@@ -161,13 +161,13 @@ class BinomialSum:
         return float(sum((n * p * (1 - p) for n, p in self.parts), Fraction(0)))
 
     def log_moments(self, s: Floats) -> Floats:
-        """ln E[e^(s (N - centre))], infinite where it overflows."""
-        found = np.zeros(s.shape)
+        """Return ln E[e^(s (N - centre))], infinite where it overflows."""
+        log_moments = np.zeros(s.shape)
         with np.errstate(over="ignore"):
             for n, p in self.parts:
                 share = float(p)
-                found += n * (np.log1p(share * np.expm1(s)) - s * share)
-        return found
+                log_moments += n * (np.log1p(share * np.expm1(s)) - s * share)
+        return log_moments
 
     def window(self, tail: float = 0.0) -> NoiseWindow:
         """Return the range that holds all but a mass of 1e-30.
@@ -181,7 +181,9 @@ class BinomialSum:
 
 
 def _add(a: NoiseWindow, b: NoiseWindow, tail: float) -> NoiseWindow:
-    r"""The law of a sum of two: directly, or by the fast Fourier transform, where that is faster and exact enough.
+    r"""Return the law of a sum of two.
+
+    It is computed directly, or by the fast Fourier transform where that is faster and exact enough.
 
     A transform of length L errs by at most c = log2(L) * _TRANSFORM relative to its norm (Higham 2002, "Accuracy and
     stability of numerical algorithms", section 24.1). With A and B the transforms, |A| <= 1 everywhere and
@@ -249,7 +251,7 @@ class NoiseError:
         return 0.0
 
     def log_moment(self, weights: Floats) -> Floats:
-        """At least ln E[e^(w . Z)] for each row of weights, Z the estimates less the truth.
+        """Bound ln E[e^(w . Z)] from above for each row of weights, Z the estimates less the truth.
 
         Bins are independent, or each trial falls into one of them at most. Then the logarithm for a trial is
         ln(1 + x_1 + x_2 + ...), x_j = p (e^w_j - 1), which is below the sum of all ln(1 + x_j) if the weights have one
@@ -261,8 +263,8 @@ class NoiseError:
             return np.asarray(apart, dtype=np.float64)
         with np.errstate(over="ignore"):
             together = float(self.noise.centre) * (np.expm1(weights) - weights).sum(axis=-1)
-        found: Floats = np.where(mixed, together, apart)
-        return found
+        bounds: Floats = np.where(mixed, together, apart)
+        return bounds
 
     def _subtract(self, low: int, high: int) -> Interval:
         ends = (self.observed - high, self.observed - low)

@@ -116,8 +116,8 @@ class SupportLaw:
     def variance(self, c: Floats) -> Floats:
         extra = sum(m * r * (1 - r) for m, r in self.extra)
         extra += 0.0 if self.added is None else self.added.variance
-        own, other = self.p * (1 - self.p), self.q * (1 - self.q)
-        variance: Floats = c * own + (self.n - c) * other + extra
+        holder, other = self.p * (1 - self.p), self.q * (1 - self.q)
+        variance: Floats = c * holder + (self.n - c) * other + extra
         return variance
 
     def mirror(self) -> "SupportLaw":
@@ -126,12 +126,12 @@ class SupportLaw:
         return SupportLaw(n=self.n, p=1 - self.q, q=1 - self.p, extra=extra, added=self.added)
 
     def at_least(self, x: Floats, c: Floats, tail: float) -> Floats:
-        """At least Pr[N >= x], and close to it if that is near `tail`; x and c are arrays of one shape."""
+        """Bound Pr[N >= x] from above, closely if that is near `tail`; x and c are arrays of one shape."""
         if self.added is not None:
             return self._mix(self.added, x, c, tail)
         if tail < _SMALL:
             return self._chernoff(x, c)
-        found = np.empty(len(x))
+        bounds = np.empty(len(x))
         sd = np.sqrt(self.variance(c))
         # Equal circles share their frequencies; each is at most sqrt(2) too long.
         size = np.ceil(2 * np.log2((8 * sd + 24) / 24)).astype(np.int64)
@@ -139,11 +139,11 @@ class SupportLaw:
             together = np.flatnonzero(size == k)
             circle = self._circle(24 * 2 ** (k / 2), float(sd[together].min()))
             if circle.error > tail / 100:
-                found[together] = self._chernoff(x[together], c[together])
+                bounds[together] = self._chernoff(x[together], c[together])
                 continue
             for which in np.array_split(together, len(together) // _BLOCK + 1):
-                found[which] = self._fourier(x[which], c[which], circle)
-        return np.minimum(found, 1.0)
+                bounds[which] = self._fourier(x[which], c[which], circle)
+        return np.minimum(bounds, 1.0)
 
     def _mix(self, added: CutLaplaceSum, x: Floats, c: Floats, tail: float) -> Floats:
         """Return the mean of the tails of N - s over all s that servers may have added."""
@@ -190,7 +190,7 @@ class SupportLaw:
         return np.where(x - centre > reach, 0.0, 1 - below) + circle.error
 
     def _chernoff(self, x: Floats, c: Floats) -> Floats:
-        """min over s >= 0 of E[e^(s (N - x))]; every s gives an upper bound."""
+        """Minimise E[e^(s (N - x))] over s >= 0; every s gives an upper bound."""
         low, high = np.zeros(len(x)), np.full(len(x), 64.0)
         for _ in range(40):
             middle = (low + high) / 2
@@ -233,12 +233,12 @@ class SupportLaw:
             if not len(active):
                 break
             c = np.clip(np.rint(guess[active]), refused[active] + 1, kept[active] - 1)
-            found = self.at_least(x[active], c, tail)
-            over = found > tail
+            bounds = self.at_least(x[active], c, tail)
+            over = bounds > tail
             kept[active] = np.where(over, c, kept[active])
             refused[active] = np.where(over, refused[active], c)
             if sweep < _SWEEPS:
-                score = _score(np.clip(found, 1e-12, 1 - 1e-12))
+                score = _score(np.clip(bounds, 1e-12, 1 - 1e-12))
                 step = (score - wanted) * np.sqrt(self.variance(c)) / (self.p - self.q)
                 # A little past the root, so that the next one closes in from the other side.
                 past = np.where(over, -0.5, 0.5) * np.maximum(self._room(c), 1)
@@ -331,7 +331,7 @@ class TwoBinomialsError:
         return 0.0
 
     def log_moment(self, weights: Floats) -> Floats:
-        """At least ln E[e^(w . Z)] for each row of weights, by Bennett's inequality: people draw on their own.
+        """Bound ln E[e^(w . Z)] from above for each row of weights, by Bennett's inequality: people draw on their own.
 
         A message supports some of the bins, so it moves the sum by |w_1| + |w_2| + ... at most, over p - q. If what it
         supports is uncorrelated or negatively correlated between bins (`apart`), the variance of a sum is at most that
@@ -352,10 +352,10 @@ class TwoBinomialsError:
                 0.5 + reach / 5,
                 (np.expm1(reach) - reach) / np.maximum(reach, 1e-3) ** 2,
             )
-            found: Floats = variance * growth
+            bounds: Floats = variance * growth
         if self.added is not None:
-            found = found + self.added.log_moments(weights / lead).sum(axis=-1)
-        return found
+            bounds = bounds + self.added.log_moments(weights / lead).sum(axis=-1)
+        return bounds
 
     def leave_out(self, tail: float) -> Interval:
         """Return the counts whose two tails at what is observed are both above this one."""
@@ -454,7 +454,7 @@ class BoundedError:
         return refused
 
     def _scores(self, smallest: Floats, tail: float) -> list[Floats]:
-        """For each range, the smallest t / sqrt(v) at which the second bound is at most `tail`."""
+        """Return for each range the smallest t / sqrt(v) at which the second bound is at most `tail`."""
         floors = [np.maximum(self.least, smallest * share) for share in _SHARES[1:]]
         ends = [*floors, np.broadcast_to(np.asarray(self.least, np.float64), smallest.shape)]
         left = (tail - _ESSEEN * self.reach / np.sqrt(end) for end in ends)
@@ -513,11 +513,11 @@ class OneBitError:
 
 
 def _isf(tail: Floats) -> Floats:
-    """z with Pr[normal >= z] = tail; infinite where there is none."""
+    """Return z with Pr[normal >= z] = tail; infinite where there is none."""
     normal = NormalDist()
     distinct, back = np.unique(tail, return_inverse=True)
-    found = [-normal.inv_cdf(each) if each > 0 else math.inf for each in distinct.tolist()]
-    return np.array(found)[back].reshape(tail.shape)
+    scores = [-normal.inv_cdf(each) if each > 0 else math.inf for each in distinct.tolist()]
+    return np.array(scores)[back].reshape(tail.shape)
 
 
 def _search(kept: Floats, end: Floats, refuses: Callable[[Floats], Bools]) -> Floats:

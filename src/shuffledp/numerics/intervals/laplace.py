@@ -170,10 +170,10 @@ class DiscreteLaplaceError:
         return 0.0
 
     def log_moment(self, weights: Floats) -> Floats:
-        """ln E[e^(w . Z)] for each row of weights, the answers moved onto the grid in the worst way."""
+        """Return ln E[e^(w . Z)] for each row of weights, the answers moved onto the grid in the worst way."""
         moments = log_moments(weights * self.step, 1.0, float(self.noise.rate))
-        found: Floats = (moments + np.abs(weights) * self.rounding).sum(axis=-1)
-        return found
+        log_moment: Floats = (moments + np.abs(weights) * self.rounding).sum(axis=-1)
+        return log_moment
 
 
 def _move_outward(end: Value, direction: float) -> Value:
@@ -200,13 +200,13 @@ class Difference:
         return 2 * self.r * self.p / (1 - self.p) ** 2
 
     def tail(self, t: int) -> float:
-        """At least Pr[|X - Y| > t], t >= 0; by less than a part in 10^7."""
+        """Bound Pr[|X - Y| > t] from above, t >= 0, by less than a part in 10^7."""
         length = t + 64
         while True:
             masses, survivals, rest = self._arrays(length)
-            found = _tail(masses, survivals, t)
-            if rest <= 1e-9 * found or length > _LONGEST:
-                return min(1.0, (found + 2 * rest) * _SLACK)
+            tail = _tail(masses, survivals, t)
+            if rest <= 1e-9 * tail or length > _LONGEST:
+                return min(1.0, (tail + 2 * rest) * _SLACK)
             length *= 2
 
     def radius(self, beta: float) -> int:
@@ -277,9 +277,11 @@ class DifferenceError:
     exact_interval = interval
 
     def log_moment(self, weights: Floats) -> Floats:
-        """ln E[e^(w . Z)] for each row of weights."""
-        found: Floats = log_moments(weights, self.noise.r, -math.log(self.noise.p)).sum(axis=-1)
-        return found
+        """Return ln E[e^(w . Z)] for each row of weights."""
+        log_moment: Floats = log_moments(weights, self.noise.r, -math.log(self.noise.p)).sum(
+            axis=-1
+        )
+        return log_moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,15 +306,15 @@ class SharedNoise:
         return noise + self.rounded / 4
 
     def radius(self, beta: Fraction) -> int:
-        """Nearly the smallest t >= 0 that the error exceeds with probability at most beta; never too small."""
+        """Return nearly the smallest t >= 0 that the error exceeds with probability at most beta; never too small."""
         if self.shape == 1 and not self.rounded:
             return DiscreteLaplace(rate=self.rate).radius(beta)
         rate, shape = float(self.rate), float(self.shape)
         blocks = _block(rate, shape) if beta >= _FINEST_TAIL else None
         if blocks is None or blocks.tails[-1] > beta / 1000:
             return _chernoff(rate, shape, math.log(beta), self.rounded)
-        found = blocks.radius(float(beta), self.rounded)
-        return found if blocks.size == 1 else (found + 1) * blocks.size
+        radius = blocks.radius(float(beta), self.rounded)
+        return radius if blocks.size == 1 else (radius + 1) * blocks.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -326,7 +328,7 @@ class _Blocks:
     excess: float
 
     def radius(self, beta: float, rounded: int) -> int:
-        """The smallest d that the difference exceeds with probability at most beta; with rounded values, nearly."""
+        """Return the smallest d that the difference exceeds with probability at most beta; with rounded values, nearly."""
         if rounded:
             return self._rounded_radius(rounded / self.size**2, beta)
         return int(np.argmax(self.tails <= beta))
@@ -374,7 +376,7 @@ def _block(rate: float, shape: float) -> _Blocks | None:
 
 
 def _block_masses(rate: float, shape: float, size: int) -> tuple[Floats, float] | None:
-    """At least the masses of the blocks of NB(shape, e^-rate), and what lies beyond them."""
+    """Bound the masses of the blocks of NB(shape, e^-rate), and what lies beyond them, from above."""
     p = math.exp(-rate)
     reach = shape + 6 * math.sqrt(shape) + 34  # mostly enough
     n = _FIRST_BLOCKS + math.ceil(reach / (rate * size))
@@ -397,7 +399,7 @@ def _block_masses(rate: float, shape: float, size: int) -> tuple[Floats, float] 
 
 
 def log_moments(s: Floats, shape: float, rate: float) -> Floats:
-    """ln E[e^(s (X - Y))], X, Y ~ NB(shape, e^-rate); infinite from |s| = rate on.
+    """Return ln E[e^(s (X - Y))], X, Y ~ NB(shape, e^-rate); infinite from |s| = rate on.
 
     >>> log_moments(np.array([0.0, 0.5, 1.0]), 1.0, 1.0).round(4)
     array([-0.    ,  0.2679,     inf])
@@ -405,12 +407,14 @@ def log_moments(s: Floats, shape: float, rate: float) -> Floats:
     inside = np.abs(s) < rate
     t = np.where(inside, s, 0.0)
     sides = np.log(-np.expm1(t - rate)) + np.log(-np.expm1(-t - rate))
-    found: Floats = np.where(inside, -shape * (sides - 2 * math.log(-math.expm1(-rate))), math.inf)
-    return found
+    log_moment: Floats = np.where(
+        inside, -shape * (sides - 2 * math.log(-math.expm1(-rate))), math.inf
+    )
+    return log_moment
 
 
 def _chernoff(rate: float, shape: float, log_beta: float, rounded: int = 0) -> int:
-    """t with 2 E[e^(s (X - Y))] e^(s^2 m / 8 - s t) <= beta, for the best s of a few."""
+    """Return t with 2 E[e^(s (X - Y))] e^(s^2 m / 8 - s t) <= beta, for the best s of a few."""
     s = rate * np.append(np.arange(1, 100) / 100, 1 - 2.0 ** -np.arange(7, 20))
     moment = log_moments(s, shape, rate)
     total = math.log(2) - log_beta + moment + s * s * rounded / 8

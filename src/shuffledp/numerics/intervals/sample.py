@@ -75,14 +75,14 @@ def sampling_variance(value: ArrayLike, sampled: int, people: int, ends: Ends = 
     spread = (
         share * (1 - share) if ends is None else np.full_like(share, (ends[1] - ends[0]) ** 2 / 4)
     )
-    found: Floats = spread * left
-    return found
+    variance: Floats = spread * left
+    return variance
 
 
 def bound_sampling(
     low: ArrayLike, high: ArrayLike, sampled: int, people: int, outside: float, ends: Ends = None
 ) -> tuple[Floats, Floats]:
-    """Where the share or mean of all is, except with probability `outside`, if that of a sample is in low .. high.
+    """Bound the share or mean of all, except with probability `outside`, if that of a sample is in low .. high.
 
     Where nobody of 100 has something, up to 34 of 1000 may have it:
 
@@ -136,7 +136,7 @@ def _round_counts(low: Floats, high: Floats, sampled: int) -> tuple[Floats, Floa
 
 
 def _bound_mean(mean: Floats, sampled: int, people: int, tail: float) -> Floats:
-    """From where on the mean of all is refused if that of a sample is at most this; all values are in [0, 1]."""
+    """Return the smallest mean of all that is refused if that of a sample is at most `mean`; values are in [0, 1]."""
     if sampled >= people:
         return mean
     needed = -math.log(tail) / sampled
@@ -146,17 +146,17 @@ def _bound_mean(mean: Floats, sampled: int, people: int, tail: float) -> Floats:
         over = _diverge(mean, middle) >= needed
         kept, refused = np.where(over, kept, middle), np.where(over, middle, refused)
     serfling = math.sqrt((1 - (sampled - 1) / people) * needed / 2)
-    found: Floats = np.minimum(refused, mean + serfling * (1 + 8 * UNIT))
-    return found
+    first_refused: Floats = np.minimum(refused, mean + serfling * (1 + 8 * UNIT))
+    return first_refused
 
 
 def _diverge(s: Floats, p: Floats) -> Floats:
-    """KL(s || p), or a little less, for s <= p."""
+    """Return KL(s || p), or a little less, for s <= p."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ones = np.where(s > 0, s * np.log(s / p), 0.0)
         others = np.where(s < 1, (1 - s) * np.log((1 - s) / (1 - p)), 0.0)
-        found: Floats = ones + others - 16 * UNIT * (1 + others)
-    return found
+        divergence: Floats = ones + others - 16 * UNIT * (1 + others)
+    return divergence
 
 
 def _bound_share(share: Floats, sampled: int, people: int, tail: float) -> Floats:
@@ -169,12 +169,12 @@ def _bound_share(share: Floats, sampled: int, people: int, tail: float) -> Float
         middle = np.floor((kept + refused) / 2)
         over = _sum_tail(x, middle, sampled, people) <= tail
         kept, refused = np.where(over, kept, middle), np.where(over, middle, refused)
-    found: Floats = ((refused - 1) / people)[back].reshape(np.shape(share))
-    return found
+    largest: Floats = ((refused - 1) / people)[back].reshape(np.shape(share))
+    return largest
 
 
 def _sum_tail(x: Floats, holders: Floats, sampled: int, people: int) -> Floats:
-    """Pr[X <= x], or a little more, X the number of holders in a sample.
+    """Return Pr[X <= x], or a little more, X the number of holders in a sample.
 
     >>> _sum_tail(np.array([1.0]), np.array([3.0]), 2, 5).round(6)
     array([0.7])
@@ -182,10 +182,10 @@ def _sum_tail(x: Floats, holders: Floats, sampled: int, people: int) -> Floats:
     from scipy.special import gammaln
 
     def choose(n: ArrayLike, k: ArrayLike) -> Floats:
-        found: Floats = (
+        log_ways: Floats = (
             gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1)
         )
-        return found
+        return log_ways
 
     others = people - holders
     size = choose(holders, x) + choose(others, sampled - x) - choose(people, sampled)
@@ -200,8 +200,8 @@ def _sum_tail(x: Floats, holders: Floats, sampled: int, people: int) -> Floats:
         total, term, ratio = total + terms.sum(axis=1), terms[:, -1], ratios[:, -1]
         left = np.where(ratio < 1, term * ratio / np.maximum(1 - ratio, UNIT), np.inf)
         start += _BLOCK
-    found: Floats = np.exp(size + error) * (total + left) * (1 + _LEFT)
-    return found
+    tail: Floats = np.exp(size + error) * (total + left) * (1 + _LEFT)
+    return tail
 
 
 _SYMMETRIC = (DifferenceError, DiscreteLaplaceError, SharedNoiseError)
@@ -285,7 +285,7 @@ class RatioError:
         return (low, high) if low <= high else (self._ratio, self._ratio)
 
     def _cover(self, outside: float) -> tuple[float, float]:
-        """From intervals of both sums, each of which misses with half of the probability."""
+        """Combine intervals of both sums, each of which misses with half of the probability."""
         low, high = (float(end) / self.half for end in self.top.interval(1 - outside / 2))
         least, most = (float(end) for end in self.rows.interval(1 - outside / 2))
         most = max(most, 1.0)
@@ -310,7 +310,7 @@ def _find_tails(top: ErrorLaw, rows: ErrorLaw, half: float, outside: float) -> "
 
 
 def _seek(refuse: Callable[[Floats, Floats], Bools], start: float, end: float) -> float:
-    """From the start on all ratios up to this one are refused; the end, if all of them are."""
+    """Return a ratio up to which all ratios from the start on are refused; the end, if all of them are."""
     parts = _CELLS
     for _ in range(1 + _ROUNDS):
         edges = np.linspace(start, end, parts + 1)
@@ -331,16 +331,16 @@ class _Tails:
     rows: Floats
 
     def bound(self, t: Floats, ratios: Floats) -> Floats:
-        """At least Pr[Z_S - r Z_R > t] for each t >= 0 and each |r|."""
+        """Bound Pr[Z_S - r Z_R > t] from above, for each t >= 0 and each |r|."""
         masses = -np.diff(self.tails, prepend=1.0)  # b_j - b_(j + 1), from b_0 = 1
         left = t[:, None] - ratios[:, None] * self.rows  # [ratios, points]
         moved = self._exceed(left) @ masses + self.tails[-1]
-        found: Floats = (self._exceed(t) + moved) / 2 * _ROUNDING
-        return found
+        bounds: Floats = (self._exceed(t) + moved) / 2 * _ROUNDING
+        return bounds
 
     def _exceed(self, x: Floats) -> Floats:
-        """At least Pr[Z_S > x]."""
+        """Bound Pr[Z_S > x] from above."""
         place = np.searchsorted(self.top, x / _ROUNDING, side="right")
         halves = np.append(1.0, self.tails / 2)
-        found: Floats = halves[place]
-        return found
+        bounds: Floats = halves[place]
+        return bounds
