@@ -77,7 +77,7 @@ class ShuffledProfile(Batch):
     """Of each message; no epsilon is enough for a smaller delta."""
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at epsilon."""
+        """Bound the true delta at epsilon from above."""
         non_negative("epsilon", epsilon)
         return min(bound.curve.delta(epsilon) for bound in self.bounds)
 
@@ -91,7 +91,7 @@ class ShuffledProfile(Batch):
         return np.asarray(np.min(each, axis=0))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at delta."""
+        """Bound the true epsilon at delta from above."""
         return self.best(delta).epsilon
 
     def best(self, delta: float) -> Guarantee:
@@ -99,12 +99,12 @@ class ShuffledProfile(Batch):
         wanted = _valid_delta(delta)
         if wanted <= self.delta0 == 0:
             return self._guarantee(self.epsilon0, 0.0, PURE)
-        found = [(bound.curve.epsilon(wanted), bound.proof) for bound in self.bounds]
-        epsilon, proof = min(found)
+        candidates = [(bound.curve.epsilon(wanted), bound.proof) for bound in self.bounds]
+        epsilon, proof = min(candidates)
         return self._guarantee(epsilon, wanted, proof)
 
     def renyi(self, alpha: float) -> float:
-        """At least the Renyi divergence of order alpha > 1, in both directions; never above epsilon0.
+        """Bound the Renyi divergence of order alpha > 1 from above, in both directions; never above epsilon0.
 
         >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
         >>> round(curve.renyi(2.0), 6)
@@ -113,7 +113,7 @@ class ShuffledProfile(Batch):
         return self._table().renyi(alpha)
 
     def trade_off(self, alpha: float) -> float:
-        """At most the error of the second kind of any test of one person's value with error alpha of the first kind.
+        """Bound from below the second-kind error of any test of one person's value with first-kind error alpha.
 
         >>> curve = profile(epsilon0=1.0, n=10_000, honest=1)
         >>> round(curve.trade_off(0.05), 3)  # 0.95 is blind guessing
@@ -122,7 +122,7 @@ class ShuffledProfile(Batch):
         return self._table().trade_off(alpha)
 
     def mu(self) -> float:
-        """At least the smallest mu with which the view is mu-Gaussian private, up to a delta of 1e-290.
+        """Bound the smallest mu with which the view is mu-Gaussian private from above, up to a delta of 1e-290.
 
         Of k rounds it is at most sqrt(k) mu. It is infinite for randomizers with a delta0.
 
@@ -214,18 +214,18 @@ def profile(
     if below_one("delta0", delta0):
         _check_alone("delta0", delta0, given)
         curve = ApproximateClones(epsilon0=local, delta0=delta0, n=trusted)
-        found = [Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)]
+        bounds = [Bound(name="approximate clones", proof=_APPROXIMATE, curve=curve)]
     elif check_in != 1:
-        found = _bound_check_in(local, trusted, check_in, randomizer)
+        bounds = _bound_check_in(local, trusted, check_in, randomizer)
     else:
-        found = _generic_bounds(local, trusted, total_variation)
-        found += [] if randomizer is None else _own_bounds(randomizer, trusted)
+        bounds = _generic_bounds(local, trusted, total_variation)
+        bounds += [] if randomizer is None else _own_bounds(randomizer, trusted)
     if adaptive:
-        found = [replace(each, proof=f"{each.proof}, {_ADAPTIVE}") for each in found]
+        bounds = [replace(each, proof=f"{each.proof}, {_ADAPTIVE}") for each in bounds]
     # The older statement never gives less: it is there for those who ask for it.
-    chosen = [b for b in found if b.name == bound or (bound is None and b.name != OLDER)]
+    chosen = [b for b in bounds if b.name == bound or (bound is None and b.name != OLDER)]
     if not chosen:
-        names = ", ".join(repr(b.name) for b in found)
+        names = ", ".join(repr(b.name) for b in bounds)
         raise ParameterError("bound", bound, f"must be one that applies here: {names}")
     return ShuffledProfile(bounds=tuple(chosen), epsilon0=local, honest=trusted, delta0=delta0)
 
@@ -240,9 +240,9 @@ def _bound_check_in(
         curve = BlanketProfile(blankets=thinned, n=n, epsilon0=epsilon0)
         return Bound(name=name, proof=f"random check-in of {check_in:g} and {proof}", curve=curve)
 
-    found = [bound("clones 2023", _CLONES_2023, (generic_blanket(epsilon0=epsilon0),))]
+    generic = [bound("clones 2023", _CLONES_2023, (generic_blanket(epsilon0=epsilon0),))]
     blankets = () if randomizer is None else _blankets(randomizer)
-    return [*found, bound("blanket", _BLANKET, blankets)] if blankets else found
+    return [*generic, bound("blanket", _BLANKET, blankets)] if blankets else generic
 
 
 _ALONE = {
@@ -266,15 +266,15 @@ def _check_alone(name: str, value: object, given: Mapping[str, object]) -> None:
 def _generic_bounds(epsilon0: float, n: int, total_variation: float | None) -> list[Bound]:
     """Return what holds for every epsilon0-local randomizer."""
     older, newer = clones_2021(epsilon0=epsilon0, n=n), clones_2023(epsilon0=epsilon0, n=n)
-    found = [
+    bounds = [
         Bound(name=OLDER, proof=_CLONES_2021, curve=older),
         Bound(name="clones 2023", proof=_CLONES_2023, curve=newer),
     ]
     if total_variation is not None:
         blanket = generic_blanket(epsilon0=epsilon0, total_variation=total_variation)
         curve = BlanketProfile(blankets=(blanket,), n=n, epsilon0=epsilon0)
-        found.append(Bound(name="total variation", proof=_REFINED, curve=curve))
-    return found
+        bounds.append(Bound(name="total variation", proof=_REFINED, curve=curve))
+    return bounds
 
 
 def amplify(
@@ -457,18 +457,18 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
 
 def _own_bounds(randomizer: Local, n: int) -> list[Bound]:
     """Return the bounds from the randomizer's own law."""
-    found = []
+    bounds = []
     blankets = _blankets(randomizer)
     if blankets:
         many = len(blankets) > _FEW and LeadingBlanket.fits(blankets)
         kind = LeadingBlanket if many else BlanketProfile
         curve = kind(blankets=blankets, n=n, epsilon0=_device(randomizer).epsilon0)
-        found.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
+        bounds.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
     flip = _flip(_device(randomizer), blankets)
     if flip is not None and n * flip * (1 - flip) <= LARGEST_VARIANCE:
         binary = BinaryResponse(n=n, flip=flip)
-        found.append(Bound(name="binary", proof=_BINARY, curve=binary))
-    return found
+        bounds.append(Bound(name="binary", proof=_BINARY, curve=binary))
+    return bounds
 
 
 def _device(randomizer: Local) -> Randomizer:
@@ -476,7 +476,7 @@ def _device(randomizer: Local) -> Randomizer:
 
 
 def _blankets(randomizer: Local) -> tuple[Blanket, ...]:
-    """Those that are stated; those of a protocol that states none are read from its law, if that can be listed."""
+    """Return the stated blankets; those of a protocol that states none are read from its law, if that can be listed."""
     if not isinstance(randomizer, ShuffleProtocol):
         try:
             stated = randomizer.blankets

@@ -54,11 +54,11 @@ class Batch(ABC):
 
     @abstractmethod
     def deltas(self, epsilons: Floats) -> Floats:
-        """At least the true delta at each of these."""
+        """Bound the true delta at each of these from above."""
 
 
 def find_deltas(curve: Profile, epsilons: Floats) -> Floats:
-    """At least the true delta at each of these epsilons, at most 1.
+    """Bound the true delta at each of these epsilons from above; no bound exceeds 1.
 
     >>> from shuffledp.accounting.amplify import profile
     >>> curve, epsilons = profile(epsilon0=1.0, n=10_000), np.array([0.05, 0.1])
@@ -71,7 +71,7 @@ def find_deltas(curve: Profile, epsilons: Floats) -> Floats:
 
 
 def guess_epsilon(mu: float, delta: float) -> float:
-    """About the epsilon of a mu-Gaussian pair with a small mu: where a search for the true one may start.
+    """Estimate the epsilon of a mu-Gaussian pair with a small mu: where a search for the true one may start.
 
     Solves delta = mu (phi(z) - z Q(z)), the limit for small mu, and returns mu z + mu^2 / 2.
 
@@ -104,7 +104,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_scale(promise: Promise) -> float:
-    """About the mu of the Gaussian pair that keeps this promise and no better one.
+    """Estimate the mu of the Gaussian pair that keeps this promise and no better one.
 
     >>> round(gaussian_scale(Promise(epsilon=1.0, delta=1e-8)), 3)
     0.196
@@ -118,7 +118,7 @@ def gaussian_scale(promise: Promise) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """About the epsilon of a mu-Gaussian pair at delta, for any mu."""
+    """Estimate the epsilon of a mu-Gaussian pair at delta, for any mu."""
     low, high = 0.0, 40.0 * mu + mu * mu
     for _ in range(60):
         middle = (low + high) / 2
@@ -172,9 +172,9 @@ def find_epsilon_at_once(
             points = np.array([(low + high) / 2])
         # Asked alone, a point may differ by what is rounded: what is returned is safe then, too.
         value = np.maximum(deltas_at(points), SMALLEST_DELTA)
-        found = np.log(np.where(value > SMALLEST_DELTA, value * (1 + _ALONE), value) / delta)
+        logs = np.log(np.where(value > SMALLEST_DELTA, value * (1 + _ALONE), value) / delta)
         tried, order = np.unique(np.append(tried, points), return_index=True)
-        excess = np.append(excess, found)[order]
+        excess = np.append(excess, logs)[order]
         safe = tried[excess <= 0]
         high = float(safe[0]) if len(safe) else epsilon0
         below = tried[tried < high]
@@ -249,7 +249,7 @@ def find_level(
 
 
 def invert(delta_at: Callable[[float], float], delta: float, *, tolerance: float = 1e-6) -> float:
-    """At least the epsilon of a curve at delta; `UnsupportedError` if no epsilon reaches it.
+    """Bound the epsilon of a curve at delta from above; raise `UnsupportedError` if no epsilon reaches it.
 
     >>> round(invert(lambda epsilon: math.exp(-epsilon) / 2, 0.1), 5)
     1.60944
@@ -309,7 +309,7 @@ class Computational:
         return float_above(min(Fraction(1), Fraction(delta) + added))
 
     def _people(self, honest: int) -> int:
-        """At least how many take part: those of the plan, or more if more are honest."""
+        """Bound from above how many take part: those of the plan, or more if more are honest."""
         if honest <= self.crowd.trusted:
             return self.crowd.n
         return math.ceil((honest + 1) / Fraction(repr(self.crowd.honest)))

@@ -79,12 +79,12 @@ class FlipPoint:
 
     @staticmethod
     def above(flip: Fraction, epsilon: float) -> "FlipPoint | None":
-        """For upper bounds; None where delta is 0."""
+        """Make the point for upper bounds; None where delta is 0."""
         return FlipPoint._make(flip, epsilon, 1)
 
     @staticmethod
     def below(flip: Fraction, epsilon: float) -> "FlipPoint | None":
-        """For lower bounds; None where delta is 0, or hard to tell from it."""
+        """Make the point for lower bounds; None where delta is 0, or hard to tell from it."""
         return FlipPoint._make(flip, epsilon, -1)
 
     @staticmethod
@@ -106,7 +106,7 @@ class FlipPoint:
         )
 
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
-        """ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors."""
+        """Return ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors."""
         (logs,) = find_logs([self], ones, zeros)
         return np.asarray(logs)
 
@@ -125,7 +125,7 @@ class FlipPoint:
         return narrow.mode + wide.mode
 
     def _log_scale(self, ones: Floats, zeros: Floats, k: Floats, log_gain: Floats) -> Floats:
-        """ln (A M t^-k) with each of these ln A, moved to its side: [gains, data sets]."""
+        """Return ln (A M t^-k) with each of these ln A, moved to its side: [gains, data sets]."""
         # (f + (1 - f) t)^ones is t^ones (1 - f x / t)^ones: no large numbers, even at tiny f.
         f, x = self.flip, self.x
         terms = (
@@ -139,7 +139,7 @@ class FlipPoint:
 
 
 def find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floats:
-    """ln delta(ones, zeros) of each point (rows) and data set (columns), moved to the points' side.
+    """Return ln delta(ones, zeros) of each point (rows) and data set (columns), moved to the points' side.
 
     All points have the same flip; for several of them `x` rises and they are for upper bounds.
 
@@ -195,7 +195,7 @@ def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floa
 def _tabulate(
     point: FlipPoint, ones: Floats, zeros: Floats, low: int, high: int
 ) -> tuple[Floats, Floats]:
-    """g(k) and T(k + 1) for k from low to high past the middle, moved apart by more than all errors.
+    """Return g(k) and T(k + 1) for k from low to high past the middle, moved apart by more than all errors.
 
     In units of 2^-53: the odds are 6 off, so a mass 9 more with every step from the mode, and a product of two 14 for
     each row of the longer table, its sum included. A mass at the mode is off by 3.4e-13 (`stirling_error` three times
@@ -250,8 +250,8 @@ class BinaryResponse(Batch):
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound over all data sets and both directions."""
-        found = _find_worst(self, epsilon)
-        return 0.0 if found is None else _as_delta(found[2])
+        worst = _find_worst(self, epsilon)
+        return 0.0 if worst is None else _as_delta(worst[2])
 
     def deltas(self, epsilons: Floats) -> Floats:
         """Return the same for many epsilons at once: all share the cells and most of the work.
@@ -265,11 +265,11 @@ class BinaryResponse(Batch):
         }
         points = [point for point in given.values() if point is not None]
         logs = iter(self._find_largest(points)) if points else iter(())
-        found = {
+        deltas = {
             epsilon: 0.0 if point is None else _as_delta(next(logs))
             for epsilon, point in given.items()
         }
-        return np.array([found[epsilon] for epsilon in epsilons.tolist()])
+        return np.array([deltas[epsilon] for epsilon in epsilons.tolist()])
 
     def _find_largest(self, points: Sequence[FlipPoint]) -> list[float]:
         """Return the logarithm of each point's bound over all data sets."""
@@ -282,7 +282,7 @@ class BinaryResponse(Batch):
         return [float(each) for each in upper.max(axis=1)]
 
     def improve_epsilon0(self, epsilon: float, delta: float) -> float:
-        """About the largest epsilon0 at which (epsilon, delta) holds, as the worst cells here say.
+        """Estimate the largest epsilon0 at which (epsilon, delta) holds, as the worst cells here say.
 
         One step of a search: the result must still be checked.
 
@@ -290,10 +290,10 @@ class BinaryResponse(Batch):
         >>> round(shuffled.improve_epsilon0(0.1, 1e-6), 2)
         2.2
         """
-        found = _find_worst(self, epsilon)
-        if found is None:
+        worst = _find_worst(self, epsilon)
+        if worst is None:
             return self.epsilon0
-        ones, zeros, _ = found
+        ones, zeros, _ = worst
 
         def spare(epsilon0: float) -> float:
             return -_excess(_flip_of(epsilon0), ones, zeros, math.log(delta))(epsilon)
@@ -353,13 +353,13 @@ class BinaryResponse(Batch):
         if worst is None:
             return self.epsilon0
         ones, zeros, _ = worst
-        found = find_smallest_safe(
+        smallest = find_smallest_safe(
             _excess(self.flip, ones, zeros, log_delta),
             safe=self.epsilon0,
             guess=guess,
             floor=LEAST * self.epsilon0,
         )
-        return found if found > LEAST * self.epsilon0 else 0.0
+        return smallest if smallest > LEAST * self.epsilon0 else 0.0
 
     @property
     def _mu(self) -> float:
@@ -395,7 +395,7 @@ def _find_worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Float
 
 
 def gaussian_epsilon0(*, n: int, epsilon: float, delta: float) -> float:
-    """About the epsilon0 of n shuffled bits at (epsilon, delta), if the view were Gaussian.
+    """Estimate the epsilon0 of n shuffled bits at (epsilon, delta), as if the view were Gaussian.
 
     mu = (1 - 2 f) / sqrt(n f (1 - f)) and 1 - 2 f = tanh(epsilon0 / 2).
 
@@ -470,7 +470,7 @@ def _refine(
 
 
 def _find_truth(points: Sequence[FlipPoint], lo: Floats, hi: Floats, upper: Floats) -> Floats:
-    """ln of each point's largest delta among a few data sets: all equal, and the ends of the worst cells."""
+    """Return ln of each point's largest delta among a few data sets: all equal, and the ends of the worst cells."""
     worst = np.unique(np.argsort(upper, axis=1)[:, -_WORST:])
     others = hi.max()
     ones = np.unique(np.concatenate([[0.0, others], lo[worst], hi[worst]]))
@@ -511,7 +511,7 @@ def _discount(b: Floats, log_t: float) -> Floats:
 
 
 def _convolve(a: Floats, b: Floats, tail: Floats, size: int, x: float) -> tuple[Floats, Floats]:
-    """g(k) and T(k + 1) for the `size` values of k at which all of `a` meets `b`."""
+    """Return g(k) and T(k + 1) for the `size` values of k at which all of `a` meets `b`."""
     if size <= _SHORT:
         g = np.array([_meet(a, b, k) for k in range(size)])
     else:
@@ -525,6 +525,6 @@ def _convolve(a: Floats, b: Floats, tail: Floats, size: int, x: float) -> tuple[
 
 
 def _meet(a: Floats, b: Floats, first: int) -> Floats:
-    """sum_i a_i b_(first + len(a) - 1 - i), for each data set."""
+    """Return sum_i a_i b_(first + len(a) - 1 - i), for each data set."""
     total: Floats = np.einsum("ij,ij->j", a, b[first : first + len(a)][::-1])
     return total

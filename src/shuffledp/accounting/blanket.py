@@ -101,14 +101,14 @@ class Blanket:
         array([3.05e-04, 3.00e-06])
         """
         gains = self.gains(epsilons) + self.bound_rounding(epsilons)
-        found = mean_positive_parts(np.array(self.mass), gains, n)
+        deltas = mean_positive_parts(np.array(self.mass), gains, n)
         if self.bare:
             a, b = np.array(self.bare).T
             # 12 units pay for the rounding of b, of the power and of the product.
             E = np.exp(epsilons)[:, None] * (1 - 12 * UNIT)
             uncovered = np.maximum(0.0, a - E * b).sum(axis=1)
-            found = found + uncovered * (1 + (len(a) + 8) * UNIT)
-        return np.minimum(found, 1.0)
+            deltas = deltas + uncovered * (1 + (len(a) + 8) * UNIT)
+        return np.minimum(deltas, 1.0)
 
     def gains(self, epsilon: Floats | float) -> Floats:
         """Return the values of G; a row of them for each of many epsilons."""
@@ -117,7 +117,7 @@ class Blanket:
         return gains
 
     def bound_rounding(self, epsilon: Floats | float) -> Floats:
-        """More than the error of `gains`, which are small differences of rounded ratios.
+        """Bound the error of `gains` from above: they are small differences of rounded ratios.
 
         Each ratio is off by a unit of itself, and each difference by a unit of the result: less than five of the sum of
         all sizes. e^epsilon - 1 is off by eight units, and the product by one more.
@@ -152,11 +152,11 @@ class BlanketProfile(Batch):
 
     def deltas(self, epsilons: Floats) -> Floats:
         """Return the same at each of these, in little more time than one."""
-        found, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
+        deltas, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
         if some.any():
             each = [blanket.deltas(epsilons[some], self.n) for blanket in self.blankets]
-            found[some] = np.max(each, axis=0)
-        return found
+            deltas[some] = np.max(each, axis=0)
+        return deltas
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
@@ -201,11 +201,11 @@ class LeadingBlanket:
         if epsilon >= self.epsilon0:
             return 0.0
         lead = self.blankets[0]
-        found = lead.delta(epsilon, self.n)
+        delta = lead.delta(epsilon, self.n)
         for other in self.blankets[1:]:
-            if _exceed(other, lead, epsilon) > _NEARLY * found:
-                found = max(found, other.delta(epsilon, self.n))
-        return min(1.0, found * (1 + _NEARLY) + _round_excess(lead, epsilon))
+            if _exceed(other, lead, epsilon) > _NEARLY * delta:
+                delta = max(delta, other.delta(epsilon, self.n))
+        return min(1.0, delta * (1 + _NEARLY) + _round_excess(lead, epsilon))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon, rounded up by at most a part in 10^6, with delta(epsilon) <= delta."""
@@ -214,13 +214,13 @@ class LeadingBlanket:
 
 
 def _guess(blankets: tuple[Blanket, ...], n: int, delta: float) -> float:
-    """About the epsilon at delta, by the variance of G."""
+    """Estimate the epsilon at delta, by the variance of G."""
     variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in blankets)
     return guess_epsilon(math.sqrt(variance / n), delta)
 
 
 def _exceed(other: Blanket, lead: Blanket, epsilon: float) -> float:
-    """By how much E[(G - t)_+] of the other is above that of the lead at the worst t, up to rounding.
+    """Return by how much E[(G - t)_+] of the other is above that of the lead at the worst t, up to rounding.
 
     For t < 0 the negative parts E[(t - G)_+] are compared: they differ from it by t and the mean, which is 1 -
     e^epsilon for both. So nothing that is compared is larger than 1 + e^epsilon.
@@ -230,14 +230,20 @@ def _exceed(other: Blanket, lead: Blanket, epsilon: float) -> float:
 
 
 def _compare_tails(mass: Floats, first: Floats, second: Floats) -> float:
-    """The largest E[(second - t)_+] - E[(first - t)_+], t >= 0: linear in between, so some value is the worst t."""
+    """Return the largest E[(second - t)_+] - E[(first - t)_+], t >= 0.
+
+    It is linear in between, so some value is the worst t.
+    """
     places = np.concatenate([[0.0], first[first > 0], second[second > 0]])[:, None]
     above = np.maximum(second - places, 0.0) - np.maximum(first - places, 0.0)
     return float((mass * above).sum(axis=1).max())
 
 
 def _round_excess(lead: Blanket, epsilon: float) -> float:
-    """More than the rounding of `_exceed`: 16 units of each gain, 24 of each mass, and those of two sums by pairs."""
+    """Bound the rounding of `_exceed` from above.
+
+    16 units of each gain, 24 of each mass, and those of two sums by pairs.
+    """
     return 2 * (128 + 2 * len(lead.mass).bit_length()) * UNIT * (1 + math.exp(epsilon))
 
 
@@ -335,7 +341,7 @@ class Blanketed(Randomizer, Protocol):
     """A randomizer that knows its own blankets; one whose law is short may state `law_blankets(self)`."""
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """One for each kind of ordered pair of inputs."""
+        """Return a blanket for each kind of ordered pair of inputs."""
 
 
 def law_blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
@@ -357,12 +363,12 @@ def _pair_blanket(a: Law, b: Law, common: Law) -> Blanket:
     bare: list[tuple[float, float]] = []
     zero = Fraction(0)
     for y, w in common.items():
-        own, other = a.get(y, zero), b.get(y, zero)
+        one, other = a.get(y, zero), b.get(y, zero)
         if w:
-            key = (own / w, other / w)
+            key = (one / w, other / w)
             atoms[key] = atoms.get(key, zero) + w
-        elif own or other:
-            bare.append((float(own), float(other)))
+        elif one or other:
+            bare.append((float(one), float(other)))
     listed = sorted(atoms.items())
     return Blanket(
         mass=tuple(float(w) for _, w in listed),
@@ -385,11 +391,11 @@ class DataSets:
     epsilon0: float
 
     def delta(self, epsilon: float) -> float:
-        """At most the true delta at epsilon."""
+        """Bound the true delta at epsilon from below."""
         return max((_delta_lower(b, epsilon, self.n) for b in self.blankets), default=0.0)
 
     def epsilon(self, delta: float) -> float:
-        """At most the true epsilon at delta: below it, delta(epsilon) exceeds `delta`."""
+        """Bound the true epsilon at delta from below: below it, delta(epsilon) exceeds `delta`."""
         if self.delta(0.0) <= delta:
             return 0.0
         return find_largest_above(
@@ -403,8 +409,8 @@ def _bound_by_normal(masses: Floats, gains: Floats, n: int) -> float:
     """Return the lower bound by a normal law, or 0, where its numbers leave the floats."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            found = mean_positive_part_lower(masses, gains, n)
-            return found if found > 0 else 0.0  # 0 also for what is not a number
+            bound = mean_positive_part_lower(masses, gains, n)
+            return bound if bound > 0 else 0.0  # 0 also for what is not a number
     except ArithmeticError:
         return 0.0
 
@@ -432,7 +438,7 @@ def _delta_lower(blanket: Blanket, epsilon: float, n: int) -> float:
 def _sum_two_values(
     n: int, share: float, heads: float, high: float, low: float, rest: float
 ) -> float:
-    """At most (1/n) E[(high N + low (C - N) + rest (n - C))_+], C ~ Bin(n, share), N ~ Bin(C, heads)."""
+    """Bound (1/n) E[(high N + low (C - N) + rest (n - C))_+] from below, C ~ Bin(n, share), N ~ Bin(C, heads)."""
     C, mass = np.array([float(n)]), np.ones(1)
     if share < 1:
         mean, sd = n * share, math.sqrt(n * share * (1 - share))
@@ -447,14 +453,14 @@ def _sum_two_values(
 
 
 def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
-    """At most E[(N - t)_+], N ~ Bin(C, heads).
+    """Bound E[(N - t)_+] from below, N ~ Bin(C, heads).
 
     With m the next whole number above t it is m (1 - heads) Pr[N = m] + (C heads - t) Pr[N >= m]; with
     another m it is less. For negative t it is C heads - t.
     """
     m = np.floor(t) + 1
     inside = (m >= 1) & (m <= C)
-    found = np.where(m < 1, (C * heads - t) * (1 - 4 * UNIT), 0.0)
+    bounds = np.where(m < 1, (C * heads - t) * (1 - 4 * UNIT), 0.0)
     m, C, t = m[inside], C[inside], t[inside]
     mean = C * heads
     room = mean - t - 2 * UNIT * (mean + t)
@@ -468,8 +474,8 @@ def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
     beyond[~above] = np.where(helps[~above], 1 - most - UNIT, 1 - least + UNIT)
     excess = m * (1 - heads) * mass * (1 - 8 * UNIT)
     excess += room * beyond * (1 - np.sign(room) * 8 * UNIT)
-    found[inside] = np.maximum(excess, 0.0) * (1 - 8 * UNIT)
-    return found
+    bounds[inside] = np.maximum(excess, 0.0) * (1 - 8 * UNIT)
+    return bounds
 
 
 def generic_data_sets(*, epsilon0: float, n: int) -> DataSets:
@@ -486,7 +492,7 @@ def generic_data_sets(*, epsilon0: float, n: int) -> DataSets:
 
 
 def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
-    """Lower bounds for this randomizer: two targets, and all others equal.
+    """Return lower bounds for this randomizer: two targets, and all others equal.
 
     >>> from shuffledp import protocols
     >>> krr = protocols.krr.KRR(k=10, epsilon0=2.0)
@@ -501,7 +507,7 @@ def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
         for x in sorted({*ends, *range(min(size, 4))})
     }
     values = tuple(codes)
-    found = tuple(
+    blankets = tuple(
         dict.fromkeys(
             blanket
             for x in ends
@@ -510,9 +516,9 @@ def randomizer_data_sets(randomizer: Randomizer, n: int) -> DataSets:
             for blanket in _known_others(laws[x], laws[other], laws.values(), values)
         )
     )
-    if not found:
+    if not blankets:
         raise UnsupportedError("no data set of equal values gives a lower bound here")
-    return DataSets(blankets=found, n=n, epsilon0=randomizer.epsilon0)
+    return DataSets(blankets=blankets, n=n, epsilon0=randomizer.epsilon0)
 
 
 def _known_others(

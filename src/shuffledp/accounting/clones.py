@@ -109,11 +109,11 @@ class Clones(Batch):
         >>> clones_2023(epsilon0=1.0, n=10_000).deltas(np.array([0.02, 0.04])).round(6)
         array([3.05e-04, 3.00e-06])
         """
-        found, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
+        deltas, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
         if some.any():
             bound = self._list_clones if self._few else self._sum_gains
-            found[some] = np.clip(bound(epsilons[some]), SMALLEST_DELTA, 1.0)
-        return found
+            deltas[some] = np.clip(bound(epsilons[some]), SMALLEST_DELTA, 1.0)
+        return deltas
 
     def delta_lower(self, epsilon: float) -> float:
         """Return a lower bound of the same divergence: `delta` minus it is the price of noise, cells and rounding."""
@@ -154,7 +154,7 @@ class Clones(Batch):
         return _sum_by_parts(inner, below, 1)
 
     def _decide(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
-        """(p - E) / (p + 1), the share of C + 1 from which on the attacker says 1, and E - 1."""
+        """Return (p - E) / (p + 1), the share of C + 1 from which on the attacker says 1, and E - 1."""
         gain = -np.expm1(epsilon - self.epsilon0)  # (p - E) / p
         share = gain / (-math.expm1(-self.epsilon0) * (np.exp(epsilon) + 1))
         return gain / (1 + math.exp(-self.epsilon0)), share, np.expm1(epsilon)
@@ -172,7 +172,10 @@ class Clones(Batch):
         return mean_positive_parts(np.full(2, self.rho / 2), gains, self.n)
 
     def _bound_inner(self, C: Floats, epsilon: float) -> Floats:
-        """At most D_C: pmf(k) times a bracket, cdf(k - 1) being pmf(k) times k / (C - k + 1) times a Mills ratio."""
+        """Bound D_C from below.
+
+        It is pmf(k) times a bracket, cdf(k - 1) being pmf(k) times k / (C - k + 1) times a Mills ratio.
+        """
         first, share, growth = (float(each) for each in self._decide(np.asarray(epsilon)))
         k = np.clip(np.ceil((C + 1) * share) - 1, 0, np.floor(C / 2))
         bracket = np.full(C.shape, first * (1 - 64 * UNIT))
@@ -224,7 +227,7 @@ def _round_down(rho: float) -> float:
 
 
 def _sum_by_parts(inner: Floats, below: Floats, side: int) -> Floats:
-    """sum over cells (the last axis) of inner times the cell's mass, inner falling; rounded to its side."""
+    """Sum inner times the cell's mass over cells (the last axis), inner falling; rounded to its side."""
     # Every term is positive, so nothing cancels.
     total = ((inner[..., :-1] - inner[..., 1:]) * below[1:]).sum(axis=-1) + inner[..., -1]
     rounded: Floats = total * (1 + side * (inner.shape[-1] + 8) * UNIT)
@@ -240,7 +243,7 @@ class _Coins(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _tabulate_coins() -> _Coins:
-    """By Pascal's rule: each row adds a unit to what masses are off, and each column one to their sums."""
+    """Tabulate by Pascal's rule: each row adds a unit to what masses are off, and each column one to their sums."""
     mass = np.zeros((_TABLE, _TABLE + 1))
     mass[0, 0] = 1.0
     for C in range(1, _TABLE):
@@ -253,7 +256,7 @@ def _tabulate_coins() -> _Coins:
 
 @lru_cache(maxsize=64)
 def _count_clones(n: int, rho: float) -> Floats:
-    """At least Pr[C < c] for c from 0 to the end of the table."""
+    """Bound Pr[C < c] from above, for c from 0 to the end of the table."""
     most = min(n, _TABLE)
     mass = bound_mass(np.arange(most - 1.0), n - 1, rho)[1] if most > 1 else np.zeros(0)
     sums = np.cumsum(mass) * (1 + 2 * _TABLE * UNIT)
@@ -311,7 +314,7 @@ class ApproximateClones:
         whole("n", self.n, at_least=1)
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at epsilon."""
+        """Bound the true delta at epsilon from above."""
         if epsilon >= self.epsilon0:
             return self.delta0
         beyond = -math.expm1(epsilon - self.epsilon0)
@@ -326,7 +329,7 @@ class ApproximateClones:
         return min(1.0, (self.delta0 + beyond * best) * _SLACK)
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at delta; no epsilon is enough if delta < delta0."""
+        """Bound the true epsilon at delta from above; no epsilon is enough if delta < delta0."""
         if delta < self.delta0:
             raise UnsupportedError(
                 f"delta={delta!r} is below delta0={self.delta0!r}: with that probability a message alone may say all"

@@ -35,7 +35,7 @@ _UP = 1 + 1e-12  # more than the rounding errors of a dozen floating-point opera
 
 
 def feldman_2021(*, epsilon0: float, n: int, delta: float) -> float:
-    """ln(1 + (p-1)/(p+1) (8 sqrt(p ln(4/delta) / n) + 8p/n)), for epsilon0 <= ln(n / (16 ln(2/delta))).
+    """Return ln(1 + (p-1)/(p+1) (8 sqrt(p ln(4/delta) / n) + 8p/n)), for epsilon0 <= ln(n / (16 ln(2/delta))).
 
     Reference: Feldman, McMillan, Talwar 2021, "Hiding among the clones: a simple and nearly optimal
     analysis of privacy amplification by shuffling" (arXiv:2012.12803).
@@ -65,7 +65,7 @@ def feldman_2021_script(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def doona(*, epsilon0: float, n: int, delta: float) -> float:
-    """ln(1 + 16 (p-1)/(p+1) sqrt(p ln(4/delta) / n)): `feldman_2021` with its second term absorbed.
+    """Return ln(1 + 16 (p-1)/(p+1) sqrt(p ln(4/delta) / n)): `feldman_2021` with its second term absorbed.
 
     Under the condition of `feldman_2021`, p/n <= 1/(16 ln 2) < ln(4/delta), so that 8p/n is at most
     8 sqrt(p ln(4/delta) / n), and 16 replaces both: a guarantee, nearly twice the theorem's value.
@@ -80,7 +80,7 @@ def doona(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def doona_small(*, epsilon0: float, n: int, delta: float) -> float:
-    """8 epsilon0 sqrt(ln(4/delta) / n): what `doona` tends to for small epsilon0. Not a guarantee.
+    """Return 8 epsilon0 sqrt(ln(4/delta) / n): what `doona` tends to for small epsilon0. Not a guarantee.
 
     Reference: Canonne 2022, the display between (1) and (2). We ask for epsilon0 <= 1.
 
@@ -93,7 +93,7 @@ def doona_small(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def doona_large(*, epsilon0: float, n: int, delta: float) -> float:
-    """ln(1 + 8 sqrt(p ln(4/delta) / n)): the leading term for large epsilon0. Not a guarantee.
+    """Return ln(1 + 8 sqrt(p ln(4/delta) / n)): the leading term for large epsilon0. Not a guarantee.
 
     It drops the factor (p-1)/(p+1) and the term 8p/n of `feldman_2021`, so it may be above or below
     it. Reference: Canonne 2022, display (2). We ask for epsilon0 >= 1.
@@ -106,7 +106,7 @@ def doona_large(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def doona_large_simple(*, epsilon0: float, n: int, delta: float) -> float:
-    """8 e^(epsilon0/2) sqrt(ln(4/delta) / n): `doona_large` without its logarithm. Not a guarantee.
+    """Return 8 e^(epsilon0/2) sqrt(ln(4/delta) / n): `doona_large` without its logarithm. Not a guarantee.
 
     Reference: Canonne 2022, display (3). We ask for epsilon0 >= 1.
 
@@ -117,7 +117,7 @@ def doona_large_simple(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def erlingsson_2019(*, epsilon0: float, n: int, delta: float) -> float:
-    """12 epsilon0 sqrt(ln(1/delta) / n), for n >= 1000, epsilon0 < 1/2 and delta < 1/100.
+    """Return 12 epsilon0 sqrt(ln(1/delta) / n), for n >= 1000, epsilon0 < 1/2 and delta < 1/100.
 
     The first general amplification theorem. Reference: Erlingsson, Feldman, Mironov, Raghunathan,
     Talwar, Thakurta 2019, "Amplification by shuffling: from local to central differential privacy via
@@ -237,14 +237,14 @@ def _second_moment(excess: float, c: float) -> float:
 
 
 def _phi(u: float) -> float:
-    """(1 + u) ln(1 + u) - u, rounded down."""
+    """Return (1 + u) ln(1 + u) - u, rounded down."""
     if u < 1e-3:  # its alternating series, which the closed form loses to cancellation
         return u * u / 2 * (1 - u / 3) * (1 - 1e-12)
     return ((1 + u) * math.log1p(u) - u) * (1 - 1e-9)
 
 
 def _log_power(x: float, n: int) -> float:
-    """n ln(1 + x) for -1 < x <= 0, rounded up."""
+    """Return n ln(1 + x) for -1 < x <= 0, rounded up."""
     return n * math.log1p(x) * (1 - 1e-12) + 1e-12
 
 
@@ -259,7 +259,7 @@ def _large_regime(name: str, epsilon0: float, n: int, delta: float) -> float:
 
 
 def _enough_users(name: str, epsilon0: float, n: int, delta: float, inside: float) -> float:
-    """e^epsilon0, if epsilon0 <= ln(n / (16 ln(inside / delta)))."""
+    """Return e^epsilon0, if epsilon0 <= ln(n / (16 ln(inside / delta)))."""
     _validate(epsilon0, n, delta)
     largest = math.log(n / (16 * math.log(inside / delta)))
     condition = f"epsilon0 <= ln(n / (16 ln({inside:g}/delta))) = {largest:.6g}, got {epsilon0}"
@@ -403,8 +403,8 @@ class BoundComparison:
         """
         curves: dict[str, Any] = {}
         for form in CLOSED_FORMS:
-            found = ((self._evaluate(form, delta).epsilon, delta) for delta in deltas)
-            curves[form.name] = [point for point in found if point[0] is not None]
+            points = ((self._evaluate(form, delta).epsilon, delta) for delta in deltas)
+            curves[form.name] = [point for point in points if point[0] is not None]
         for name in _NUMERIC:
             with suppress(ParameterError):  # it does not apply, as the table says
                 (bound,) = profile(**self._law, bound=name).bounds

@@ -78,7 +78,7 @@ class CurveTable:
     """The delta from the last epsilon on: of a randomizer that is not pure, its delta0."""
 
     def renyi(self, alpha: float) -> float:
-        """At least the Renyi divergence of order alpha > 1."""
+        """Bound the Renyi divergence of order alpha > 1 from above."""
         if number("alpha", alpha) <= 1:
             raise ParameterError("alpha", alpha, "must be > 1")
         if self.rest:
@@ -86,7 +86,7 @@ class CurveTable:
         return min(float(self.grid[-1]), bound_renyi(self.grid, self.deltas, alpha))
 
     def trade_off(self, alpha: float) -> float:
-        """At most the smallest error of the second kind of a test with error alpha of the first kind."""
+        """Bound from below the smallest error of the second kind of a test with error alpha of the first kind."""
         level = number("alpha", alpha)
         if not 0 <= level <= 1:
             raise ParameterError("alpha", alpha, "must be >= 0 and <= 1")
@@ -96,24 +96,26 @@ class CurveTable:
         return max(0.0, float(max(steep.max(), flat.max())) - 4 * UNIT)
 
     def mu(self) -> float:
-        """Nearly the smallest mu, rounded up, of a Gaussian pair that covers the curve down to `CUT`."""
+        """Return nearly the smallest mu, rounded up, of a Gaussian pair that covers the curve down to `CUT`."""
         if self.rest:
             return math.inf
-        told = np.maximum(self.deltas - CUT, 0.0)
-        if not told.any():
+        visible = np.maximum(self.deltas - CUT, 0.0)
+        if not visible.any():
             return 0.0
 
         def missing(mu: float) -> float:
             cover = _gaussian_delta_below(self.grid[1:], mu)
-            covered = bool(np.all(told <= cover))
+            covered = bool(np.all(visible <= cover))
             return -1.0 if covered else 1.0
 
-        found = find_smallest(missing, guess=1.0, largest=_LARGEST_MU, tolerance=1e-5)
-        return math.inf if found is None else found
+        smallest = find_smallest(missing, guess=1.0, largest=_LARGEST_MU, tolerance=1e-5)
+        return math.inf if smallest is None else smallest
 
 
 def bound_renyi(grid: Floats, deltas: Floats, alpha: float) -> float:
-    """At least the Renyi divergence of order alpha of a curve that is at most deltas[i] from grid[i] on, and 0 at last.
+    """Bound the Renyi divergence of order alpha from above.
+
+    The curve is at most deltas[i] from grid[i] on, and 0 at last.
 
     It is infinite where the integral leaves the floats.
 
@@ -131,7 +133,7 @@ def bound_renyi(grid: Floats, deltas: Floats, alpha: float) -> float:
 
 
 def _gaussian_delta_below(epsilons: Floats, mu: float) -> Floats:
-    """At most the delta of a mu-Gaussian pair.
+    """Bound the delta of a mu-Gaussian pair from below.
 
     With z = epsilon/mu - mu/2 and Mills' ratio M it is phi(z) (M(z) - M(z + mu)), and it falls with epsilon. So z is
     rounded up, which is an epsilon above, and z + mu is rounded down, where M is larger; both ratios are certified.
@@ -218,7 +220,7 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
 def compose_delta(
     rounds: Sequence[Profile], *, epsilon: float, near: float, points: int = _POINTS
 ) -> float:
-    """At least the delta, at this epsilon, of all rounds together; sharp if it is not far from `near`.
+    """Bound delta at this epsilon from above, for all rounds together; sharp if it is not far from `near`.
 
     `points` of each curve are looked at: fewer are faster, and the bound is a little looser.
 
@@ -250,10 +252,10 @@ def compose_curve(
     def delta_at(epsilon: float) -> float:
         if total is None:
             return min(1.0, apart)
-        found = float(total.deltas(np.array([epsilon]))[0])
-        if found > _FAR * wanted:  # tilted for much smaller deltas: sharper if it is not
-            found = min(found, float(total.tilt_for(_LARGE).deltas(np.array([epsilon]))[0]))
-        return min(1.0, apart, found)
+        delta = float(total.deltas(np.array([epsilon]))[0])
+        if delta > _FAR * wanted:  # tilted for much smaller deltas: sharper if it is not
+            delta = min(delta, float(total.tilt_for(_LARGE).deltas(np.array([epsilon]))[0]))
+        return min(1.0, apart, delta)
 
     return delta_at
 
@@ -279,7 +281,7 @@ def _sum_up(
 
 
 def _find_end(curve: Profile, delta: float, distance: float) -> float:
-    """About where a curve falls below delta, or where it is smallest if it never does.
+    """Estimate where a curve falls below delta, or where it is smallest if it never does.
 
     `distance` is its delta at 0: most curves are about those of a Gaussian pair with the same one.
     """
@@ -287,9 +289,9 @@ def _find_end(curve: Profile, delta: float, distance: float) -> float:
         return _LEAST_END
     guesses = guess_epsilon(2.51 * distance, delta) * _NEARBY
     if guesses[-1] < _LAST_END:
-        found = find_deltas(curve, guesses)
-        if found[0] > delta >= found[-1]:
-            return float(guesses[np.argmax(found <= delta)])
+        deltas = find_deltas(curve, guesses)
+        if deltas[0] > delta >= deltas[-1]:
+            return float(guesses[np.argmax(deltas <= delta)])
     return _search_end(curve, delta)
 
 
@@ -300,9 +302,9 @@ def _search_end(curve: Profile, delta: float) -> float:
         high /= _WIDER
     best, smallest = high, math.inf
     while high < _LAST_END and smallest > delta:
-        found = curve.delta(high)
-        if found < smallest:
-            best, smallest = high, found
+        value = curve.delta(high)
+        if value < smallest:
+            best, smallest = high, value
         high *= _WIDER
     low = best / _WIDER
     for _ in range(4):
@@ -352,9 +354,9 @@ def _find_loss(curve: Profile, step: float, end: float) -> _Loss:
     slopes = np.append(np.diff(heights[kept]) / runs, 0.0)
     before = np.append(heights[0] - 1 - slopes[0], slopes[:-1])
     units = (64 + 4 * places[kept]) * UNIT
-    found = slopes - before + units * (np.abs(slopes) + np.abs(before))
+    differences = slopes - before + units * (np.abs(slopes) + np.abs(before))
     masses = np.zeros(last + 1)
-    masses[kept] = np.exp(places[kept]) * np.maximum(found, 0.0) * (1 + units)
+    masses[kept] = np.exp(places[kept]) * np.maximum(differences, 0.0) * (1 + units)
     mirrored = masses[:0:-1] * np.exp(-places[:0:-1]) * (1 + (16 + 4 * places[:0:-1]) * UNIT)
     return _Loss(masses=np.append(mirrored, masses), endless=float(heights[-1]))
 
@@ -451,7 +453,7 @@ class _Total:
         return _Total.tilt(self.losses, self.times, self.step, near)
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """At least E[(1 - e^(epsilon - loss))_+] at each of these.
+        """Bound E[(1 - e^(epsilon - loss))_+] from above at each of these.
 
         With u_0 the distance from epsilon to the first place above it, u_0 + u_1 = step, the values e^(-rate u)
         (1 - e^-u) at u_0, u_0 + step, ... have the transform e^(-rate u_0) (1 - e^-u_0 + z a e^-u_0 (1 - e^-u_1)) /
@@ -482,18 +484,18 @@ class _Total:
         exponent = self.log_scale - rate * epsilons
         exponent = exponent + 16 * UNIT * (np.abs(exponent) + rate * np.abs(epsilons))
         with np.errstate(over="ignore"):
-            found: Floats = self.endless + np.maximum(total, 0.0) * np.exp(exponent)
-        return np.minimum(found, 1.0)
+            bounds: Floats = self.endless + np.maximum(total, 0.0) * np.exp(exponent)
+        return np.minimum(bounds, 1.0)
 
 
 def _one_minus(rest: float, factor: float, sine: Floats, omega: Floats) -> NDArray[np.complex128]:
-    """1 - factor e^(-i omega), where rest = 1 - factor and sine = sin(omega / 2)^2."""
-    found: NDArray[np.complex128] = rest + 2 * factor * sine + 1j * factor * np.sin(omega)
-    return found
+    """Return 1 - factor e^(-i omega), where rest = 1 - factor and sine = sin(omega / 2)^2."""
+    difference: NDArray[np.complex128] = rest + 2 * factor * sine + 1j * factor * np.sin(omega)
+    return difference
 
 
 def _tilt_law(loss: _Loss, rate: float) -> tuple[Floats, float]:
-    """The masses times e^(rate place), divided by a number, each rounded up; and the logarithm of that number."""
+    """Return the masses times e^(rate place), divided by a number, each rounded up; and the logarithm of that number."""
     exponents = rate * loss.places
     shift = float(exponents[loss.masses > 0].max(initial=0.0))
     weights = loss.masses * np.exp(np.minimum(exponents - shift, 0.0))
@@ -503,10 +505,10 @@ def _tilt_law(loss: _Loss, rate: float) -> tuple[Floats, float]:
 
 
 def _choose_rate(losses: Sequence[_Loss], times: Sequence[int], step: float, near: float) -> float:
-    """About the rate at which the tilted mean is an epsilon of delta `near`; every rate is valid."""
+    """Choose about the rate at which the tilted mean is an epsilon of delta `near`; every rate is valid."""
 
     def look(rate: float) -> tuple[float, float]:
-        """About the logarithm of delta there, and the variance."""
+        """Estimate the logarithm of delta there, and the variance."""
         log, mean, variance = 0.0, 0.0, 0.0
         for loss, rounds in zip(losses, times, strict=True):
             law, one = _tilt_law(loss, rate)
@@ -525,12 +527,12 @@ def _choose_rate(losses: Sequence[_Loss], times: Sequence[int], step: float, nea
     low, high = min(least, most), most
     rate = min(max(normal, low), high)
     for _ in range(12):
-        found, variance = look(rate)
-        low, high = (rate, high) if found > wanted else (low, rate)
-        if abs(found - wanted) < 0.3 or high - low < 0.01 * high:
+        reached, variance = look(rate)
+        low, high = (rate, high) if reached > wanted else (low, rate)
+        if abs(reached - wanted) < 0.3 or high - low < 0.01 * high:
             break
         # The logarithm falls about like -rate^2 variance / 2.
-        square = rate * rate + 2 * (found - wanted) / variance
+        square = rate * rate + 2 * (reached - wanted) / variance
         guess = math.sqrt(max(square, 0.0))
         rate = guess if low < guess < high else (low + high) / 2
     return rate / step
@@ -569,7 +571,7 @@ def _choose_places(laws: Sequence[Floats], times: Sequence[int], length: int) ->
 
 
 def _transform(law: Floats, length: int, place: Counts) -> tuple[Floats, Floats, float]:
-    """The real and imaginary part, less 1, of the characteristic function at 2 pi place / length, and their error.
+    """Return the characteristic function at 2 pi place / length, real part less 1 and imaginary part, and their error.
 
     e^(i omega j) is the product of two powers, j = size a + b less the middle. In units, angles of up to pi last are
     off by three of themselves, powers by 8, products by 4, and the sum by as many as there are masses.
@@ -581,9 +583,9 @@ def _transform(law: Floats, length: int, place: Counts) -> tuple[Floats, Floats,
     omega = 2 * np.pi / length * place[:, None]
     fine = np.exp(1j * omega * np.arange(size))
     coarse = np.exp(1j * omega * (size * np.arange(size) - last))
-    found = (coarse * (fine @ padded.reshape(size, size).T)).sum(axis=1)
+    values = (coarse * (fine @ padded.reshape(size, size).T)).sum(axis=1)
     off = (64 + 2 * len(law) + 12 * math.pi * len(law)) * UNIT * float(law.sum())
-    return found.real - 1, found.imag, off
+    return values.real - 1, values.imag, off
 
 
 def _steps(curve: Profile) -> tuple[Floats, Floats]:

@@ -107,7 +107,7 @@ class NegativeBinomialFlood:
         return self.r >= 1
 
     def window(self, beyond: int) -> Window:
-        """The masses from the first visible one to `beyond` after the largest: it, and the ratios of neighbours."""
+        """Return the masses from the first visible one to `beyond` after the largest: it, and the ratios of neighbours."""
         mode = max(0, math.floor((self.r - 1) * self.p / (1 - self.p)))
         first = self._find_first(mode)
         k = np.arange(first, mode + beyond, dtype=np.float64)
@@ -169,25 +169,25 @@ class CorrelatedNoise:
         return self.epsilon_star
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon, the larger of both directions."""
+        """Bound the true delta at this epsilon from above, the larger of both directions."""
         return _larger(self, epsilon)
 
     def bound_gaining(self, epsilon: float) -> float:
-        """At least the divergence of S + 1 against S: a ratio of at most e^epsilon_star leaves no more."""
+        """Bound the divergence of S + 1 against S from above: a ratio of at most e^epsilon_star leaves no more."""
         gap = min(epsilon - self.epsilon_star, 0.0)
         return -math.expm1(gap) * (1 + 16 * UNIT)
 
     def bound_losing(self, epsilon: float) -> float:
-        """At least the divergence of S against S + 1, epsilon >= 0."""
+        """Bound the divergence of S against S + 1 from above, epsilon >= 0."""
         return _lose(self.flood, self.epsilon_star, epsilon)
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return _invert(self.delta, delta, guess=1.2 * self.epsilon_star)
 
 
 def _lose(flood: NegativeBinomialFlood, star: float, epsilon: float) -> float:
-    """At least the divergence of S against S + 1, epsilon >= 0."""
+    """Bound the divergence of S against S + 1 from above, epsilon >= 0."""
     beyond = 32
     while beyond <= _LONGEST:
         bound, done = _sum_terms(flood, star, beyond, epsilon)
@@ -260,11 +260,11 @@ class ThinnedNoise:
         return (self.epsilon_star - math.log(self.share)) * (1 + 1e-14) + 1e-300
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon, the larger of both directions."""
+        """Bound the true delta at this epsilon from above, the larger of both directions."""
         return _larger(self, epsilon)
 
     def bound_losing(self, epsilon: float) -> float:
-        """At least the divergence of S against S + 1 at this epsilon >= 0."""
+        """Bound the divergence of S against S + 1 from above, at this epsilon >= 0."""
         if epsilon < 0:
             return 1.0
         factor = math.exp(min(epsilon, 700.0)) * (1 - 1e-14)
@@ -276,7 +276,7 @@ class ThinnedNoise:
         return min(1.0, (total + outside) * (1 + error))
 
     def bound_gaining(self, epsilon: float) -> float:
-        """At least the divergence of S + 1 against S at this epsilon >= 0."""
+        """Bound the divergence of S + 1 against S from above, at this epsilon >= 0."""
         if epsilon >= self.pure:
             return 0.0
         if epsilon < 0:
@@ -292,7 +292,7 @@ class ThinnedNoise:
         return min(1.0, (total + outside) * (1 + error))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return _invert(self.delta, delta, guess=1.2 * self.pure)
 
     def find_diagonals(self) -> tuple[list[Floats], float, float]:
@@ -320,7 +320,7 @@ class ThinnedNoise:
         return laws, error, window.below + window.above + 2 * rest
 
     def _masses(self) -> tuple[Floats, float]:
-        """q(0), q(1), ..., and a bound of what `find_diagonals` leaves out of both signs."""
+        """Return q(0), q(1), ..., and a bound of what `find_diagonals` leaves out of both signs."""
         p = math.exp(-self.epsilon_star)
         length = 2 + math.ceil(-math.log(_CUT * (1 - p) ** 2) / self.epsilon_star)
         if length > 1 << 20:
@@ -372,7 +372,7 @@ class CorrelatedPair:
     noise: CorrelatedNoise | ThinnedNoise
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         non_negative("epsilon", epsilon)
         # Rounding down what is left for the losing bin raises delta.
         left = math.nextafter(epsilon - self.noise.pure, 0.0)
@@ -383,7 +383,7 @@ class CorrelatedPair:
         return min(shared, self.noise.bound_losing(left)) if left > 0 else shared
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return _invert(self.delta, delta, guess=2.2 * self.noise.pure)
 
 
@@ -451,7 +451,7 @@ def flood_level(*, epsilon: float, epsilon_star: float, delta: float) -> Negativ
 def _minimum(
     f: Callable[[float, float], float], *, start: float, guess: float
 ) -> tuple[float, float]:
-    """(x, f(x)) near the minimum of a smooth valley; f is told the last value found.
+    """Return (x, f(x)) near the minimum of a smooth valley; f is given the last value found.
 
     A wrong valley costs messages, never privacy.
     """
@@ -516,7 +516,7 @@ class CorrelatedDevice(NoisyDevice, Protocol):
         """What one user adds to the message counts with one value and with another."""
 
     def distance(self, users: int) -> float:
-        """At least the distance between the sampled and the ideal noise of the bins concerned."""
+        """Bound the distance between the sampled and the ideal noise of the bins concerned from above."""
 
     def noise_law(self) -> VectorLaw:
         """Return the exact law of one user's noise."""
@@ -528,7 +528,7 @@ def bound_delta(
     epsilon: float,
     curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
 ) -> float:
-    """At least the delta at epsilon of what the honest users send.
+    """Bound delta at epsilon from above, for what the honest users send.
 
     `curve` is that of the bins which one person's change concerns, for ideal noise. The distance between the
     ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits the divergence is

@@ -49,7 +49,7 @@ class NoiseTotal(Protocol):
         """Whether `floor` chooses its own places and ignores those that are asked for."""
 
     def floor(self, starts: Floats) -> tuple[Floats, Floats]:
-        """(places, masses): at least the mass of each cell that begins at one of the starts, 0 first."""
+        """Return (places, masses): upper bounds of the mass of each cell that begins at one of the starts, 0 first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ def _fill_cells(
     mass: Callable[[Floats], Floats],
     rise: Callable[[Floats], Floats],
 ) -> Floats:
-    """At least the masses of the cells that begin at `starts`, up to the `last` integer.
+    """Bound the masses of the cells that begin at `starts` from above, up to the `last` integer.
 
     `mass` is at least f, and rise(k) is f(k + 1) / f(k) but for at most eight roundings.
     """
@@ -203,7 +203,7 @@ def _fill_cells(
 
 
 def _sum_powers(ratio: Floats, count: Floats) -> Floats:
-    """At least 1 + ratio + ... + ratio^(count - 1), which grows with the ratio."""
+    """Bound 1 + ratio + ... + ratio^(count - 1) from above; it grows with the ratio."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         log = np.log(ratio * (1 + 16 * UNIT))
         log += 8 * UNIT * np.abs(log)
@@ -211,12 +211,12 @@ def _sum_powers(ratio: Floats, count: Floats) -> Floats:
         total = np.expm1(count * log) / np.expm1(log) * (1 + 1024 * UNIT)
         endless = np.where(log < 0, -1 / np.expm1(log) * (1 + 16 * UNIT), math.inf)
     total = np.where(np.isinf(count), endless, np.where(log == 0, count, total))
-    found: Floats = np.where((count == 1) | (ratio == 0), 1.0, total)
-    return found
+    sums: Floats = np.where((count == 1) | (ratio == 0), 1.0, total)
+    return sums
 
 
 def expect(total: NoiseTotal, inner: Callable[[Floats], Floats]) -> float:
-    """At least E[D(T)], where `inner` is at least D and D does not increase; D(0) <= 1.
+    """Bound E[D(T)] from above, where `inner` is at least D and D does not increase; D(0) <= 1.
 
     >>> total = PoissonTotal(mean=3.0)
     >>> value = expect(total, lambda t: np.exp2(-t))

@@ -119,8 +119,8 @@ def _numbers(protocol: ShuffleProtocol, promise: Guarantee, *, apart: bool) -> s
     parts = []
     if protocol.users is not None:
         planned = protocol.parameters.get("n", protocol.users)
-        said = "the smallest shuffle had {:,}" if apart else "{:,} took part"
-        came = f", and {said.format(protocol.users)}" if planned != protocol.users else ""
+        took_part = "the smallest shuffle had {:,}" if apart else "{:,} took part"
+        came = f", and {took_part.format(protocol.users)}" if planned != protocol.users else ""
         parts.append(
             f"n = {planned:,} is the number of people that the noise was made for{came}. It is public, "
             "and so is who takes part: only the values are protected."

@@ -69,11 +69,11 @@ class TwoBins(Batch):
     total: NoiseTotal
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         return _find_delta(self, epsilon)
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """At least the true delta at each of these: faster than one by one, and up to 2 % larger.
+        """Bound the true delta at each of these from above: faster than one by one, and up to 2 % larger.
 
         >>> curve = TwoBins(total=PoissonTotal(mean=2 * 20.0))
         >>> many = curve.deltas(np.array([0.5, 1.0]))
@@ -90,7 +90,7 @@ class TwoBins(Batch):
         return _FairTable(places, growths).expect(masses)
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return invert(self.delta, delta)
 
 
@@ -119,17 +119,17 @@ class IndependentBins:
             raise ParameterError("gamma", self.gamma, "must be > 0 and < 1")
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         growth = _growth(epsilon)
         total = BinomialTotal(n=self.n, p=self.gamma)
         return expect(total, lambda b: self._bound_inner(b, growth))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return invert(self.delta, delta)
 
     def _bound_inner(self, b: Floats, growth: float) -> Floats:
-        """h_b = f(a - 1) - (E r_b - 1) Pr[A >= a], a the first with a positive term."""
+        """Return h_b = f(a - 1) - (E r_b - 1) Pr[A >= a], a the first with a positive term."""
         n, gamma, E = self.n, self.gamma, 1 + growth
         with np.errstate(divide="ignore"):
             place = np.floor((n + 1) / ((n - b + 1) / b / E + 1))
@@ -155,7 +155,7 @@ class IndependentBins:
 
 
 def dummies(*, n: int, rho: Fraction, pair: Fraction) -> TwoBins:
-    """n users send floor(rho) dummies each, and one more with probability frac(rho).
+    """Return the curve if n users send floor(rho) dummies each, and one more with probability frac(rho).
 
     `pair` is the probability that a dummy hits one of two given bins (each half of that): 2/d for
     uniform dummies over d bins. Up to one dummy each, only rho times pair matters; it is rounded down to 30 bits, so
@@ -212,15 +212,18 @@ def _check_dummies(n: int, rho: Fraction, pair: Fraction) -> None:
 
 
 def _leave_tries(n: int, hit: Fraction, place: int) -> BinomialTotal:
-    """At most the hits among the tries that are in none of `place` other pairs, nearly surely."""
-    taken = _bound_hits(n, float_above(place * hit))
-    if taken >= n:
+    """Bound from below the hits among the tries that are in none of `place` other pairs, nearly surely."""
+    elsewhere = _bound_hits(n, float_above(place * hit))
+    if elsewhere >= n:
         raise UnsupportedError(f"{n} tries are too few for {place + 1} pairs of bins")
-    return BinomialTotal(n=n - taken, p=hit / (1 - place * hit))
+    return BinomialTotal(n=n - elsewhere, p=hit / (1 - place * hit))
 
 
 def _bound_hits(n: int, p: float) -> int:
-    """A number that Bin(n, p) exceeds with probability at most 2^-100: by Chernoff's bound, with room for rounding."""
+    """Return a number that Bin(n, p) exceeds with probability at most 2^-100.
+
+    By Chernoff's bound, with room for rounding.
+    """
     low, high = math.ceil(n * p), n
     while low < high:
         t = (low + high) // 2
@@ -232,7 +235,7 @@ def _bound_hits(n: int, p: float) -> int:
 
 
 def _few_dummies(n: int, p: float) -> TwoBins:
-    """A dummy of each of n users hits one of the two bins with probability p."""
+    """Return the curve if a dummy of each of n users hits one of the two bins with probability p."""
     return TwoBins(total=BinomialTotal(n=n, p=shorten(p)))
 
 
@@ -290,14 +293,14 @@ def dummies_level(
         rho = dyadic_above(Fraction(p) / pair, bits)
         if rho <= 1 and dummies(n=n, rho=rho, pair=pair).delta(epsilon) <= delta:
             return rho
-    found = find_level(
+    level = find_level(
         lambda rho: dummies(n=n, rho=dyadic_above(rho, bits), pair=pair).delta(epsilon),
         delta,
         guess=2 * _guess_mean(epsilon, delta) / (n * float(pair)),
         largest=min(1e12 / n, 1e9),
         refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
-    return dyadic_above(found, bits)
+    return dyadic_above(level, bits)
 
 
 @lru_cache(maxsize=256)  # questions with the same budget have the same
@@ -307,10 +310,10 @@ def _find_few(n: int, epsilon: float, delta: float) -> float | None:
     if guess > 0.5:
         return None
     with suppress(UnsupportedError):
-        found = find_level(
+        level = find_level(
             lambda p: _few_dummies(n, p).delta(epsilon), delta, guess=guess, largest=0.5, refusal=""
         )
-        return shorten(found)
+        return shorten(level)
     return None
 
 
@@ -361,10 +364,10 @@ class _FairTable:
         self.low, self.high = bound_mass(self.top, t, 0.5)
 
     def expect(self, masses: Floats) -> Floats:
-        """At least E[D_T] for each growth, if T is at each t with at most this mass."""
+        """Bound E[D_T] from above for each growth, if T is at each t with at most this mass."""
         slack = 1 + (len(masses) + 2) * UNIT
-        found = np.minimum.accumulate(self._bound_inner(), axis=1) @ masses
-        deltas: Floats = np.minimum(found * slack + 1e-300, 1.0)
+        means = np.minimum.accumulate(self._bound_inner(), axis=1) @ masses
+        deltas: Floats = np.minimum(means * slack + 1e-300, 1.0)
         return deltas
 
     def _bound_inner(self) -> Floats:
@@ -378,12 +381,12 @@ class _FairTable:
 
 
 def _growth(epsilon: float) -> float:
-    """e^epsilon - 1, or a little less."""
+    """Return e^epsilon - 1, or a little less."""
     return math.expm1(min(non_negative("epsilon", epsilon), _LARGEST_EPSILON)) * (1 - 8 * UNIT)
 
 
 def _guess_mean(epsilon: float, delta: float) -> float:
-    """About the smallest mu, within two percent up to epsilon = 3: where a search may start.
+    """Estimate the smallest mu, within two percent up to epsilon = 3: where a search may start.
 
     That of a Gaussian pair with the same variance, and a little more for the skewness of Poisson numbers: a fit.
     """

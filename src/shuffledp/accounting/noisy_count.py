@@ -88,15 +88,15 @@ class BinomialCount:
         return self._bound_lower(self.gamma, E), self._bound_lower(1 - self.gamma, E)
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         return max(self.directions(epsilon))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return invert(self.delta, delta, tolerance=1e-12)
 
     def _bound_lower(self, gamma: Fraction, E: float) -> float:
-        """The mirror image of the upper direction is the lower one of 1 - gamma."""
+        """Bound the lower direction; that of 1 - gamma is the mirror image of the upper one."""
         n, r = self.n, self.shift
         if r > 1:
             k = self._last_positive(gamma, E)
@@ -153,7 +153,7 @@ def binomial_level(
 
 
 def _factor(epsilon: float) -> float:
-    """e^epsilon, or a little less."""
+    """Return e^epsilon, or a little less."""
     largest = min(non_negative("epsilon", epsilon), _LARGEST_EPSILON)
     return math.nextafter(float(exp_lower(largest)), 0.0)
 

@@ -76,23 +76,23 @@ def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
     array([0.25 , 0.125])
     """
     g, w = g[:, w > 0], w[w > 0]
-    found = np.zeros(len(g))
+    means = np.zeros(len(g))
     rows = np.flatnonzero(g.max(axis=1, initial=-math.inf) > 0)
     if not len(rows):
-        return found
+        return means
     g = g[rows]
     masses = w * np.where(g > 0, 1 + 32 * UNIT, 1 - 32 * UNIT)
     # (a + b)_+ <= a_+ + b_+, for n = 1 the truth
     alone = _dot(masses, np.maximum(g, 0.0)) * (1 + (len(w) + 4) * UNIT)
-    found[rows] = alone
+    means[rows] = alone
     if n == 1:
-        return found
+        return means
     some = np.flatnonzero(g.min(axis=1) < 0)
     if not len(some):
-        return found
+        return means
     if math.comb(n + len(w), n) <= _LISTED:
-        found[rows[some]] = np.maximum(_sum_list(w, g[some], n) / n, SMALLEST_DELTA)
-        return found
+        means[rows[some]] = np.maximum(_sum_list(w, g[some], n) / n, SMALLEST_DELTA)
+        return means
     widest = _find_widest(masses[some], alone[some], n)
     tilt = _Tilt.solve(masses[some], g[some], n, 1, least=_LEAST_DEVIATION)
     bound = _scale(tilt, _bound_tilted(tilt, widest), 1) / n
@@ -104,8 +104,8 @@ def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
         bound[steep] = np.fmin(bound[steep], again)
     # Not a number (0 times infinity, at laws that no protocol has) is no bound.
     bound = np.where(bound <= alone[some], np.maximum(bound, SMALLEST_DELTA), alone[some])
-    found[rows[some]] = bound
-    return found
+    means[rows[some]] = bound
+    return means
 
 
 def _dot(first: Floats, second: Floats) -> Floats:
@@ -210,7 +210,7 @@ class _Tilt:
         )
 
     def take(self, rows: Counts) -> "_Tilt":
-        """Some of the laws."""
+        """Keep some of the laws."""
         arrays = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "n"}
         return _Tilt(n=self.n, **{name: array[rows] for name, array in arrays.items()})
 
@@ -246,20 +246,20 @@ class _Tilt:
         variance = self.sd**2 / self.n
         # The difference of two independent ones: 2 E(G - mean)^4 + 6 v^2.
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.sqrt(12 * variance / (2 * fourth + 6 * variance**2)) * (1 - 1e-5)
-        known: Floats = np.where(self.wrong_sd < _SURE, found, 0.0)
+            highest = np.sqrt(12 * variance / (2 * fourth + 6 * variance**2)) * (1 - 1e-5)
+        known: Floats = np.where(self.wrong_sd < _SURE, highest, 0.0)
         return known
 
 
 def _exceed_one(w: Floats) -> Floats:
-    """By how much each law's mass exceeds 1, rounded once."""
+    """Return by how much each law's mass exceeds 1, rounded once."""
     if w.ndim == 1:
         return np.asarray(math.fsum(w.tolist()) - 1)
     return np.array([math.fsum(row) - 1 for row in w.tolist()])
 
 
 def _scale(tilt: _Tilt, tilted: Floats, side: int) -> Floats:
-    """From E_tilted[(S)_+ e^(-rate S)] to E[(S)_+], on the side of the first."""
+    """Scale E_tilted[(S)_+ e^(-rate S)] to E[(S)_+], on the side of the first."""
     log = tilt.n * (tilt.log_mgf + side * tilt.wrong_log)
     log = log + side * 4 * UNIT * np.abs(log)
     grown = np.where(log < _LARGEST_LOG, np.exp(np.minimum(log, _LARGEST_LOG)), math.inf)
@@ -316,51 +316,51 @@ def _find_widest(w: Floats, alone: Floats, n: int) -> Floats:
 
 
 def _bound_tilted(tilt: _Tilt, widest: Floats) -> Floats:
-    """Upper bounds of E_tilted[(S)_+ e^(-rate S)], the laws in one row; `widest`: of the Z that are of use."""
+    """Bound E_tilted[(S)_+ e^(-rate S)] from above, the laws in one row; `widest`: of the Z that are of use."""
     # E(S)_+ is at most half of E|S|, the standard deviation at most, and of the mean.
     crude = tilt.sd / 2 * (1 + tilt.wrong_sd) + tilt.n * tilt.offset
-    found = crude.copy()
+    bounds = crude.copy()
     # Where the mgf of the sum leaves the floats, no bound is of use.
     useful = tilt.n * tilt.log_mgf < _LARGEST_LOG
     rows = np.flatnonzero(useful & (tilt.rate > 0) & (tilt.sd > 0) & np.isfinite(tilt.sd))
     if len(rows):
         some = tilt if len(rows) == len(crude) else tilt.take(rows)
         summed, unsure = _bound_by_fourier(some, widest[rows])
-        found[rows] = np.fmin(summed, crude[rows])
+        bounds[rows] = np.fmin(summed, crude[rows])
         for row in rows[unsure > _UNSURE].tolist():
             main, error = _bound_by_normal(tilt.take(np.array(row)))
-            found[row] = np.fmin(found[row], main + error)
-    return found
+            bounds[row] = np.fmin(bounds[row], main + error)
+    return bounds
 
 
 def _sum_list(w: Floats, g: Floats, n: int) -> Floats:
-    """At least E[(G_1 + ... + G_n)_+] for each row of values, by listing how many users take each of them."""
+    """Bound E[(G_1 + ... + G_n)_+] from above for each row of values, by listing how many users take each of them."""
     # Raising a value only raises the sum, and one below -n max g ends all hope as it is.
     g = np.maximum(g, -n * g.max(axis=1, keepdims=True))
-    taken, weight = _list_ways(tuple(w.tolist()), n)
+    takers, weight = _list_ways(tuple(w.tolist()), n)
     # Each value was multiplied once and added once, and the sum has two roundings more.
-    total = g @ taken + UNIT * (4 + 2 * len(w)) * (np.abs(g) @ taken)
+    total = g @ takers + UNIT * (4 + 2 * len(w)) * (np.abs(g) @ takers)
     summed: Floats = np.maximum(total, 0.0) @ weight * (1 + (len(weight) + 16) * UNIT)
     return summed
 
 
 @lru_cache(maxsize=8)
 def _list_ways(w: tuple[float, ...], n: int) -> tuple[Floats, Floats]:
-    """Return how many users take each value (rows), way by way, and at least the probability of each way.
+    """Return how many users take each value (rows), way by way, and an upper bound of the probability of each way.
 
     Masses are raised by more than they may be off, and so is what is left for 0: every term only grows.
     """
-    left, weight, taken = np.array([n]), np.ones(1), np.zeros((0, 1))
+    left, weight, takers = np.array([n]), np.ones(1), np.zeros((0, 1))
     for mass in w:
         state = np.repeat(np.arange(len(left)), left + 1)
         start = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
         here = np.arange(len(state)) - start
         weight = weight[state] * _choices(n)[left[state], here] * (mass * (1 + 32 * UNIT)) ** here
-        taken = np.concatenate([taken[:, state], here[None, :].astype(np.float64)])
+        takers = np.concatenate([takers[:, state], here[None, :].astype(np.float64)])
         left = left[state] - here
     rest = max(0.0, 1 - math.fsum(w)) + 32 * UNIT
     # A weight has a coefficient, a power and two products per value.
-    return taken, weight * rest**left * (1 + 12 * (len(w) + 2) * UNIT)
+    return takers, weight * rest**left * (1 + 12 * (len(w) + 2) * UNIT)
 
 
 @lru_cache(maxsize=256)
@@ -386,7 +386,7 @@ def _bound_by_normal(tilt: _Tilt) -> tuple[float, float]:
 
 
 def _bound_excess(z: float) -> tuple[float, float]:
-    """(low, high) around 1 - z Mills(z) for z >= 0; Mills(z) is the normal tail over the density.
+    """Return (low, high) around 1 - z Mills(z) for z >= 0; Mills(z) is the normal tail over the density.
 
     Up to 3, Mills(z) = sqrt(pi / 2) e^(z^2 / 2) - (z + z^3 / 3 + z^5 / (3 5) + ...). Beyond, it is the
     fraction 1 / (z + a), a = 1 / (z + 2 / (z + 3 / (z + ...))), and 1 - z Mills(z) = a / (z + a).
@@ -413,9 +413,9 @@ def _bound_excess(z: float) -> tuple[float, float]:
 
 
 def _bound_by_fourier(tilt: _Tilt, widest: Floats | float = math.inf) -> tuple[Floats, Floats]:
-    """Upper bounds of E_tilted[(S)_+ e^(-rate S)]: those of S + Z, Z normal with mean 0 (untilted).
+    """Bound E_tilted[(S)_+ e^(-rate S)] from above, by that of S + Z, Z normal with mean 0 (untilted).
 
-    And which part of each is there for rounding. No bound where Z would be wider than `widest`.
+    Return also which part of each bound is there for rounding. There is no bound where Z would be wider than `widest`.
     """
     # Copies of the sum, one period apart, are added: (S)_+ e^(-rate S) has died out by then.
     period = np.maximum(10 * tilt.sd, (25 - tilt.n * tilt.log_mgf) / tilt.rate)
@@ -429,10 +429,10 @@ def _bound_by_fourier(tilt: _Tilt, widest: Floats | float = math.inf) -> tuple[F
     with np.errstate(divide="ignore"):
         blur = np.where(few, _HIGHEST * (1 + 1e-9) / smooth, blur)
     count, until = np.where(few, fewer, count), np.floor(smooth * period / (2 * math.pi))
-    found, unsure = np.empty(len(count)), np.empty(len(count))
+    bounds, unsure = np.empty(len(count)), np.empty(len(count))
     # Where moments have left the floats, nothing is sure.
     sure = np.isfinite(count) & ~(blur > widest)
-    found[~sure], unsure[~sure] = math.inf, 1.0
+    bounds[~sure], unsure[~sure] = math.inf, 1.0
     order = np.flatnonzero(sure)[np.argsort(count[sure])]
     while len(order):
         # Rows of about the same length go together.
@@ -444,14 +444,14 @@ def _bound_by_fourier(tilt: _Tilt, widest: Floats | float = math.inf) -> tuple[F
         place = np.arange(count[rows].max() + 1)
         # Between the two, |Phi|^n is below e^-60 in every row.
         gap = (place > fewer[rows].max()) & (place < until[rows].min())
-        found[rows], unsure[rows] = _add_frequencies(part, period[rows], blur[rows], place[~gap])
-    return found, unsure
+        bounds[rows], unsure[rows] = _add_frequencies(part, period[rows], blur[rows], place[~gap])
+    return bounds, unsure
 
 
 def _add_frequencies(
     tilt: _Tilt, period: Floats, blur: Floats, places: Floats
 ) -> tuple[Floats, Floats]:
-    """Both, with the frequencies 2 pi k / period, k in `places`; what is left out is damped by e^-60."""
+    """Return both, with the frequencies 2 pi k / period, k in `places`; what is left out is damped by e^-60."""
     rate = tilt.rate[:, None]
     omega: Floats = (2 * np.pi / period)[:, None] * places
     real, imaginary = _transform(tilt, omega)
@@ -504,7 +504,7 @@ def _transform(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats]:
 def log_power(
     real: Floats, imaginary: Floats, wrong: Floats, n: int
 ) -> tuple[Floats, Floats, Floats]:
-    """n ln |Phi| and n arg Phi, Phi the characteristic function, and a bound of their effect.
+    """Return n ln |Phi| and n arg Phi, Phi the characteristic function, and a bound of their effect.
 
     Where Phi is computed as x, |Phi - x| <= omega `rounding` =: d = `wrong`, so Phi^n is within n d (|x| + d)^(n - 1)
     of x^n: relatively, at most y e^y, y = n d / |x|. What the logarithm and the angle of x are off, 8 units

@@ -73,7 +73,7 @@ class MirroredTotal:
             raise ParameterError("shares", self.shares, "must be two or more integers >= 1")
 
     def loss(self, ones: int, zeros: int) -> float:
-        """At least the loss of the user if that many of the others hold 1, and that many 0."""
+        """Bound the loss of the user from above if that many of the others hold 1, and that many 0."""
         whole("ones", ones, at_least=0)
         whole("zeros", zeros, at_least=0)
         return _loss(self.shares, ones, zeros)
@@ -117,7 +117,7 @@ class MirroredTotal:
         return float(np.abs(m1 - m0).max())
 
     def largest_loss(self, users: int, tolerance: float = 0.01) -> float:
-        """At least the largest loss over all data sets, by at most about `tolerance`, relatively."""
+        """Bound the largest loss over all data sets from above, too large by at most about `tolerance`, relatively."""
         others = users - 1
         cells = {(0, others): self.loss(0, 0)}
         seen = max(self.loss(0, others), self.loss(others // 2, others - others // 2))
@@ -145,9 +145,9 @@ def _loss(shares: tuple[int, ...], ones: int, zeros: int) -> float:
     # Tilts far apart miss some of many totals: there it is not even tried.
     step = 9.0 if pair.users * pair.d < _MANY else 4.5
     for _ in range(5):
-        found = pair.sweep(step)
-        if not math.isinf(found):
-            return found
+        loss = pair.sweep(step)
+        if not math.isinf(loss):
+            return loss
         step /= 2
     raise UnsupportedError(
         f"the loss of {ones + zeros + 1} users cannot be certified: some totals are not resolved"
@@ -268,19 +268,19 @@ class _Tilted:
         49 for each of 13 users or more. All of it is off like one factor among `users`. The transform back
         adds its own error in the norm, and what was left out adds e^-60.
         """
-        own = (_LEVEL * math.log2(N) + _POWER) * UNIT
-        largest = largest + own
+        off = (_LEVEL * math.log2(N) + _POWER) * UNIT
+        largest = largest + off
         weights = np.full(largest.shape[1], 2.0)
         weights[0] = weights[-1] = 1.0
         power = np.exp((self.users - 1) * np.log(largest))
-        in_powers = self.users * own * (power @ weights) / N
+        in_powers = self.users * off * (power @ weights) / N
         norm = np.sqrt((power**2 @ weights) / N)
         back = _LEVEL_IN_NORM * math.log2(N) * UNIT * norm
         error: Floats = 1.1 * in_powers + back + math.exp(-_FADED)
         return error
 
     def _bound_wrapping(self, thetas: Floats, N: int) -> Floats:
-        """Chernoff's bound for the probability that wraps around into the window.
+        """Bound the probability that wraps around into the window, by Chernoff's bound.
 
         The window ends d and more before the places where a total of the others that lies within
         `reach` of its mean would wrap to.
@@ -298,11 +298,11 @@ class _Tilted:
         right -= rates * (centre + reach)
         left += rates * (centre - reach)
         tails = np.exp(np.minimum(right, 0.0)) + np.exp(np.minimum(left, 0.0))
-        found: Floats = tails.min(axis=0)
-        return found * 1.01
+        smallest: Floats = tails.min(axis=0)
+        return smallest * 1.01
 
     def _log_moment(self, thetas: Floats) -> Floats:
-        """ln E[e^(theta T)] of the others' total, up to the same linear term for all."""
+        """Return ln E[e^(theta T)] of the others' total, up to the same linear term for all."""
         m0, m1 = self.law(self.g0, thetas)[1], self.law(self.g0[::-1], thetas)[1]
         others = self.ones + self.zeros
         moment: Floats = self.ones * m1 + self.zeros * m0 + thetas * (others * self.d / 2)
@@ -328,7 +328,7 @@ class _Tilted:
         return np.arange(max(first, 0), min(first + N - 2 * self.d - 4, total) + 1)
 
     def _lengths(self, thetas: Floats, spread: Floats) -> Counts:
-        """For each tilt, a power of two that is long enough for almost nothing to wrap around."""
+        """Return for each tilt a power of two that is long enough for almost nothing to wrap around."""
         full = 1 << (self.users * self.d).bit_length()
         wanted = 14 * spread + 4 * self.d + 64
         lengths: Counts = np.minimum(1 << np.ceil(np.log2(wanted)).astype(np.int64), full)

@@ -115,7 +115,7 @@ def compose_basic(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 def compose_advanced(guarantee: Guarantee, *, rounds: int, slack: float) -> Guarantee:
-    """k rounds: (epsilon sqrt(2 k ln(1/slack)) + k epsilon tanh(epsilon/2), k delta + slack).
+    """Compose k rounds: (epsilon sqrt(2 k ln(1/slack)) + k epsilon tanh(epsilon/2), k delta + slack).
 
     By the split, each loss is in [-epsilon, epsilon] and its mean is at most that of randomized response,
     epsilon tanh(epsilon/2); by Azuma's inequality the sum is not above its mean by epsilon sqrt(2 k ln(1/slack)),
@@ -159,7 +159,7 @@ class Release(NamedTuple):
 
 
 def compose_bits(epsilon0: float, releases: Iterable[Release], *, epsilon: float) -> float:
-    """At least the delta, at this epsilon, of these releases, each with its weight times epsilon0.
+    """Bound delta at this epsilon from above, for these releases, each with its weight times epsilon0.
 
     >>> round(compose_bits(1.0, [Release(1, False)], epsilon=0.0), 6)  # (e - 1) / (e + 1)
     0.462117

@@ -125,7 +125,7 @@ class AmongDummies:
             raise ParameterError("moves", self.moves, "must be 1 or 2 with a floor")
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         growth = exp_lower(min(non_negative("epsilon", epsilon), _LARGEST))
         left = self.p - growth * self.q
         if left <= 0:
@@ -134,7 +134,7 @@ class AmongDummies:
         return min(1.0, float_above(left * divergence))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         if self.delta(self.pure) <= delta:
             return min(self.pure, invert(self.delta, delta))
         return invert(self.delta, delta)
@@ -149,7 +149,7 @@ class AmongDummies:
         return log_upper((ratio * self.p + self.q) / (self.p + ratio * self.q))
 
     def diverge(self, ratio: Fraction) -> Fraction:
-        """At least D_R, for R = ratio >= 1."""
+        """Bound D_R from above, for R = ratio >= 1."""
         up, down, ends, above, below = _split_law(self.noise)
         moves = self.moves
         total = 1 - (1 - ends) ** moves if moves <= 2 else min(Fraction(1), moves * ends)
@@ -204,16 +204,16 @@ class AmongScattered(Batch):
     q: Fraction
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         left, loss = self._shift(epsilon)
         return min(1.0, float_above(left * Fraction(self.noise.moved.delta(loss)))) if left else 0.0
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """At least the true delta at each of these, faster than one by one."""
+        """Bound the true delta at each of these from above, faster than one by one."""
         shifted = [self._shift(float(epsilon)) for epsilon in epsilons]
-        found = self.noise.moved.deltas(np.array([loss for _, loss in shifted]))
+        moved = self.noise.moved.deltas(np.array([loss for _, loss in shifted]))
         lefts = np.array([float_above(left) for left, _ in shifted])
-        return np.minimum(1.0, lefts * found * (1 + 4 * UNIT))
+        return np.minimum(1.0, lefts * moved * (1 + 4 * UNIT))
 
     def _shift(self, epsilon: float) -> tuple[Fraction, float]:
         """Return p - E q, at least, and ln R, at most; 0 if nothing is left."""
@@ -224,7 +224,7 @@ class AmongScattered(Batch):
         return left, max(0.0, log_lower((growth * self.p - self.q) / left))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta; `UnsupportedError` if there is none."""
+        """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
         return invert(self.delta, delta)
 
 
@@ -250,7 +250,7 @@ def open_curve(part: Moved, noise: AddedLaw) -> AmongDummies | AmongScattered | 
 
 @lru_cache(maxsize=256)
 def _split_law(noise: CutLaplace) -> tuple[Fraction, ...]:
-    """u, d, f, and the largest ratios r_u and r_d; masses and ratios are exact."""
+    """Return u, d, f, and the largest ratios r_u and r_d; masses and ratios are exact."""
     shares, most, words = noise.shares, noise.most, 1 << 2 * noise.word_bits
     upwards = range(most, 2 * most)
     downwards = range(most)
@@ -264,13 +264,13 @@ def _split_law(noise: CutLaplace) -> tuple[Fraction, ...]:
 
 
 def _above(x: Fraction) -> Fraction:
-    """At least x, with few digits."""
+    """Round x up to few digits."""
     return Fraction(-((-x.numerator << _BITS) // x.denominator), 1 << _BITS)
 
 
 @lru_cache(maxsize=4096)
 def _power(x: Fraction, times: int) -> Fraction:
-    """At least x^times."""
+    """Bound x^times from above."""
     if times < 2:
         return x**times
     half = _power(x, times // 2)
@@ -285,7 +285,9 @@ def bound_delta(
     near: float,
     times: int = 1,
 ) -> float:
-    """At least the delta, at this epsilon, of a report with all these messages, `times` times with noise of its own.
+    """Bound delta at this epsilon from above, for a report with all these messages.
+
+    It is sent `times` times, each with noise of its own.
 
     >>> both, law = [Moved(moves=2), Moved(moves=1)], CutLaplace(rate=1 / 3, most=56)
     >>> f"{bound_delta(both, [law, law], epsilon=1.0, near=1e-8):.2e}"
@@ -301,12 +303,12 @@ def bound_delta(
     rounds = times * len(curves)
     if rounds == 1:
         return curves[0].delta(epsilon)
-    found = compose_delta(curves * times, epsilon=epsilon, near=near)
+    delta = compose_delta(curves * times, epsilon=epsilon, near=near)
     ended = [curve for curve in curves if isinstance(curve, AmongDummies)]
     if not hashed and times * sum(Fraction(curve.pure) for curve in ended) <= Fraction(epsilon):
         ends = times * sum((Fraction(curve.delta(curve.pure)) for curve in ended), Fraction(0))
-        found = min(found, float_above(ends))
-    return found
+        delta = min(delta, float_above(ends))
+    return delta
 
 
 def calibrate_noise(
@@ -344,29 +346,29 @@ def calibrate_noise(
             tried = _scale_noise(parts, epsilon, share, times, factor)
         except UnsupportedError:  # the floor of a question is less than that
             return None
-        found = bound_delta(parts, tried, epsilon=epsilon, near=delta, times=times)
-        return tried if found <= delta else None
+        bound = bound_delta(parts, tried, epsilon=epsilon, near=delta, times=times)
+        return tried if bound <= delta else None
 
     best, low, high = plain, 1.0, 2.0
     if hashed:  # their losses have no largest one, so that plain composition is not computed
         best, low, high = _find_start(fits, epsilon)
-    while (found := fits(high)) is not None:
-        best, low, high = found, high, 2 * high
+    while (laws := fits(high)) is not None:
+        best, low, high = laws, high, 2 * high
     while high / low > 1 + _CLOSE:
         middle = math.sqrt(low * high)
-        found = fits(middle)
-        best, low, high = (best, low, middle) if found is None else (found, middle, high)
+        laws = fits(middle)
+        best, low, high = (best, low, middle) if laws is None else (laws, middle, high)
     return best
 
 
 def _find_start(
     fits: Callable[[float], tuple[AddedLaw, ...] | None], epsilon: float
 ) -> tuple[tuple[AddedLaw, ...], float, float]:
-    """A factor that fits, its laws, and twice the factor."""
+    """Return laws that fit, their factor, and twice that factor."""
     for halvings in range(6):
         factor = 0.5**halvings
-        if (found := fits(factor)) is not None:
-            return found, factor, 2 * factor
+        if (laws := fits(factor)) is not None:
+            return laws, factor, 2 * factor
     raise UnsupportedError(
         f"epsilon={epsilon!r} is too small for so many answers, some of them hashed, in one report"
     )
@@ -393,7 +395,7 @@ def _scale_noise(
 
 
 def _find_scattered(part: Moved, support: Fraction, epsilon: float, delta: float) -> Scattered:
-    """About the fewest messages whose curve is at most delta at epsilon."""
+    """Find about the fewest messages whose curve is at most delta at epsilon."""
 
     def delta_at(messages: float) -> float:
         law = Scattered(messages=math.ceil(messages), support=support)
@@ -403,7 +405,7 @@ def _find_scattered(part: Moved, support: Fraction, epsilon: float, delta: float
     left = float(part.p) - growth * float(part.q)
     loss = math.log((growth * float(part.p) - float(part.q)) / left)
     level = poisson_level(epsilon=max(loss, 1e-6), delta=min(0.5, delta / left))
-    found = find_level(
+    messages = find_level(
         delta_at,
         delta,
         guess=max(1.0, level / float(support * (1 - support))),
@@ -411,7 +413,7 @@ def _find_scattered(part: Moved, support: Fraction, epsilon: float, delta: float
         refusal=f"epsilon={epsilon:.3g} for a question needs more than {_MOST_SCATTERED:,} messages",
         tolerance=_FINE,
     )
-    return Scattered(messages=math.ceil(found), support=support)
+    return Scattered(messages=math.ceil(messages), support=support)
 
 
 def _find_law(part: Moved, epsilon: Fraction, edge: float) -> AddedLaw:

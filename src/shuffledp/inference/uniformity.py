@@ -552,12 +552,12 @@ def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Gu
     (people, first), *_ = every
     if first is None or first.model is not Model.SHUFFLE or people == n:
         return first
-    guarantees = [guarantee for _, guarantee in every if guarantee is not None]
+    stated = [guarantee for _, guarantee in every if guarantee is not None]
     group = replace(
         first,
-        epsilon=max(each.epsilon for each in guarantees),
-        delta=max(each.delta for each in guarantees),
-        honest=max(each.honest for each in guarantees),
+        epsilon=max(each.epsilon for each in stated),
+        delta=max(each.delta for each in stated),
+        honest=max(each.honest for each in stated),
     )
     if asked["honest"] == 1:
         return replace(group, honest=n)

@@ -40,7 +40,7 @@ def count(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> ShuffleProtocol:
-    """A protocol that counts how many of n people say yes.
+    """Choose a protocol that counts how many of n people say yes.
 
     >>> count(n=1_000_000, epsilon=1.0, delta=1e-8).name
     'correlated_count'
@@ -58,7 +58,7 @@ def histogram(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> ShuffleProtocol:
-    """A protocol that counts how many of n people hold each of k categories.
+    """Choose a protocol that counts how many of n people hold each of k categories.
 
     Beyond four million categories it is the hashed blanket: neither its error nor its messages grow with k.
 
@@ -82,7 +82,7 @@ def sum(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> ShuffleProtocol:
-    """A protocol that adds up n numbers in [lower, upper]: integers, or reals on `steps` steps.
+    """Choose a protocol that adds up n numbers in [lower, upper]: integers, or reals on `steps` steps.
 
     >>> sum(n=100_000, lower=0, upper=120, epsilon=1.0, delta=1e-8).name
     'split_and_mix'
@@ -102,7 +102,7 @@ def mean(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> ShuffleProtocol:
-    """A protocol that averages n numbers in [lower, upper]: integers, or reals on `steps` steps.
+    """Choose a protocol that averages n numbers in [lower, upper]: integers, or reals on `steps` steps.
 
     >>> mean(n=100_000, lower=0.0, upper=1.0, steps=1000, epsilon=1.0, delta=1e-8).task
     'mean'
@@ -122,7 +122,7 @@ def words(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> ShuffleProtocol:
-    """A protocol that finds the words that many of n people have, without a list of words.
+    """Choose a protocol that finds the words that many of n people have, without a list of words.
 
     Words are texts of up to `max_length` bytes over an `alphabet` (letters, word, ascii or utf-8), or integers of up to
     64 `bits`.
@@ -183,18 +183,18 @@ def choose(
         return rows[-1]
 
     if for_file and task == asked.task:
-        found = pick_for_file(asked, trusted, look)
+        best = pick_for_file(asked, trusted, look)
     else:
-        found = choose_row(
+        best = choose_row(
             map(look, _list_fitting(task, trusted)), Aim.ERROR, enough=recognise(asked)
         )
-    if found is None:
+    if best is None:
         none = f"the {trusted.value} model has none for {task.name}"
         reasons = "; ".join(row.explain() for row in rows)
         raise UnsupportedError(f"no protocol fits: {reasons or none}")
     if task == asked.task:
-        return found.make()
-    return _make(_find_named(found.protocol, trusted, task), task, asked, limits)
+        return best.make()
+    return _make(_find_named(best.protocol, trusted, task), task, asked, limits)
 
 
 def pick_for_file(asked: Problem, model: Model, look: Callable[[Candidate], Row]) -> Row | None:
@@ -221,7 +221,7 @@ def pick_for_file(asked: Problem, model: Model, look: Callable[[Candidate], Row]
 
 
 def _choose_by_error(errors: list[tuple[float, Row]]) -> Row:
-    """The row with the smallest error: on a file messages cost nothing. Among equals, one that is dealt is preferred."""
+    """Choose the row with the smallest error: on a file messages cost nothing. Of equal ones, prefer one that is dealt."""
     most = EQUAL * min(error for error, _ in errors)
     equal = (each for each in errors if each[0] <= most)
     return min(equal, key=lambda each: (not each[1].dealt, each[0], _bits(each[1])))[1]
@@ -237,7 +237,7 @@ def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
 
 
 def _list_early(task: Task) -> list[Candidate]:
-    """All that are not late; of those only the first is loaded, whose hints say so."""
+    """List all that are not late; of the late ones only the first is loaded, whose hints say so."""
     return [*takewhile(lambda each: each.hints.look is not Look.LATE, candidates(task))]
 
 
@@ -337,7 +337,9 @@ def recognise(asked: Problem) -> Callable[[Row], bool]:
 def curator_error(
     task: Task, *, n: int, epsilon: float, delta: float = 0.0, honest: float = HONEST
 ) -> float | None:
-    """The RMSE of the answer (of a mean, for means) that a trusted curator gives with delta = 0, counting on nobody.
+    """Return the RMSE of the answer that a trusted curator gives with delta = 0, counting on nobody.
+
+    For means it is that of the mean.
 
     It needs neither `delta` nor `honest`, but for the question that was planned with them it has been measured already.
     None if no mechanism answers the task.
@@ -430,7 +432,7 @@ def choose_row(
 
 
 def _prefer(rivals: list[Row], aim: Aim) -> Row:
-    """Of those nearly the best the one with the fewest bits."""
+    """Choose the one with the fewest bits among those nearly the best."""
     most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
     nearly_best = (row for row in rivals if aim.merit(row) <= most)
     return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))

@@ -54,7 +54,7 @@ class ModelCurve:
 
 
 def curves(plan: Plan, *, points: int = 67) -> tuple[ModelCurve, ...]:
-    """For each model, the error of the protocol that is best at the plan's n, for other n too.
+    """Return for each model the error of the protocol that is best at the plan's n, for other n too.
 
     Each point is the exact error. Where the best protocol is not available (too few users, too many messages) the
     next best of the plan stands in. n runs over two decades to each side.
@@ -73,7 +73,7 @@ def curves(plan: Plan, *, points: int = 67) -> tuple[ModelCurve, ...]:
     asked = plan.asked
     limits = replace(plan.limits, models=frozenset(Model))
     users = _users(plan.n, points)
-    found = (
+    drawn = (
         ModelCurve(
             model=model,
             points=tuple(
@@ -82,7 +82,7 @@ def curves(plan: Plan, *, points: int = 67) -> tuple[ModelCurve, ...]:
         )
         for model in Model
     )
-    return tuple(curve for curve in found if curve.points)
+    return tuple(curve for curve in drawn if curve.points)
 
 
 def _users(n: int, points: int) -> list[int]:
@@ -199,8 +199,8 @@ def survey(**given: Any) -> tuple[ProtocolRow, ...]:
     >>> rows, str(caught[0].message)
     ((), 'sdp.survey is sdp.growth_table now; a survey is sdp.Survey')
     """
-    said = "sdp.survey is sdp.growth_table now; a survey is sdp.Survey"
-    warnings.warn(said, DeprecationWarning, stacklevel=2)
+    message = "sdp.survey is sdp.growth_table now; a survey is sdp.Survey"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
     return growth_table(**given)
 
 
@@ -270,7 +270,7 @@ def plot_plan(plan: Plan, path: Path) -> Path:
         raise UnsupportedError(f"no protocol fits: {plan.reasons()}")
     task, scale = plan.asked.task, plan.asked.task.scale(chosen.n)
     points = _POINTS if task.listed else _FEW_POINTS
-    found = [
+    errors = [
         (row.model.value, row.protocol, row.rmse / scale)
         for row in plan.rows
         if row.available and row.rmse is not None
@@ -281,11 +281,11 @@ def plot_plan(plan: Plan, path: Path) -> Path:
             for curve in curves(plan, points=points)
         },
         path,
-        title=_say_finding(plan.task, chosen.protocol, found),
+        title=_say_finding(plan.task, chosen.protocol, errors),
         subtitle=plan.title(),
         ylabel=f"RMSE of {task.answer}, worst data set",
         chosen=(chosen.n, chosen.rmse / scale, chosen.protocol),
-        rows=found,
+        rows=errors,
         costs={
             (row.model.value, row.protocol): _describe_cost(row.bytes_per_report, row.influence)
             for row in plan.rows

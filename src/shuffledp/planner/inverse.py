@@ -63,7 +63,7 @@ def least_n(candidate: Candidate, asked: Problem, limits: Limits, error: float) 
 
 
 def _coarse(candidate: Candidate, asked: Problem, error: float) -> Row | None:
-    """A row with the reason, if rounding to the finest grid there is costs the wanted error alone."""
+    """Return a row with the reason, if rounding to the finest grid there is costs the wanted error alone."""
     grid = asked.at(epsilon=_EPSILONS[1]).rounding / asked.task.scale(asked.n)
     if candidate.model is Model.CENTRAL or grid < error:
         return None
@@ -72,7 +72,7 @@ def _coarse(candidate: Candidate, asked: Problem, error: float) -> Row | None:
 
 
 def _excess(row: Row, asked: Problem, error: float) -> float:
-    """log(error of the row / the wanted error): at most 0 where it is good, infinite without an error."""
+    """Return log(error of the row / the wanted error): at most 0 where it is good, infinite without an error."""
     if not row.available or row.rmse is None or row.n is None:
         return math.inf
     return math.log(row.rmse / (asked.task.scale(row.n) * error))
@@ -157,7 +157,7 @@ class _Bracket:
         return float(math.ceil(x / self.grain) * self.grain) if self.grain else x
 
     def _slow(self) -> bool:
-        """Every few steps the middle, whatever the power law says."""
+        """Return whether to take the middle, whatever the power law says: every few steps."""
         return len(self.points) % _PATIENCE == 0
 
     def _aim(self) -> float:
@@ -172,7 +172,7 @@ class _Bracket:
         return math.exp(at + excess / self._power() + past)
 
     def _power(self) -> float:
-        """The error falls like value^-power."""
+        """Estimate the power with which the error falls, like value^-power."""
         if len(self.points) < 2:
             return 1.0
         (a, at_a), (b, at_b) = self.points[-2:]

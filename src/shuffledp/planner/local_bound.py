@@ -74,7 +74,7 @@ BOUNDED = ("count", "sum", "mean")
 def local_lower_bound(
     task: str = "count", *, n: int, epsilon: float, lower: float = 0.0, upper: float = 1.0
 ) -> float:
-    """No epsilon-local protocol has a smaller worst-case root mean squared error.
+    """Bound the worst-case root mean squared error of every epsilon-local protocol from below.
 
     `task` is "count", "sum" or "mean"; a sum or mean is of n numbers in [lower, upper]. Interactive protocols are
     included, approximate ones are not.
@@ -100,7 +100,7 @@ def local_lower_bound(
 
 @lru_cache(maxsize=256)
 def _bound_count(n: int, epsilon: float) -> float:
-    """At most the smallest worst-case mean squared error of a count."""
+    """Bound the smallest worst-case mean squared error of a count from below."""
     if epsilon > _LARGEST_EPSILON:
         return 0.0
     ratio = 0.25 / math.sinh(epsilon / 2) ** 2  # F / D = e^epsilon / (e^epsilon - 1)^2
@@ -120,7 +120,7 @@ def _bound_by_information(n: int, epsilon: float, ratio: float) -> float:
 
 
 def _average_inverse(epsilon: float) -> float:
-    """At least the mean A of 1 / (q (1 - q)), which falls on [0, 1/2]: each cell by its left end.
+    """Bound from above the mean A of 1 / (q (1 - q)), which falls on [0, 1/2]: each cell by its left end.
 
     `lost` above grows with A, so an upper bound is on the safe side.
     """

@@ -110,7 +110,7 @@ class Plan:
         return count * self._width
 
     def bias(self, row: Row) -> float | None:
-        """By how much the liars can move the answer of a row, at most, on the scale of its RMSE; None: no bound.
+        """Bound by how much the liars can move the answer of a row, on the scale of its RMSE; None: no bound.
 
         A curator counts what he is told: there a liar moves the answer by one person, whatever else he says. None is
         known for variances and standard deviations: they are no sums over people.
@@ -247,7 +247,7 @@ def plan(
     groups: Sequence[str] | None = None,
     **options: Any,
 ) -> Plan:
-    """Return which protocol, and what will it cost: all registered ones for a question, by their exact error.
+    """Find which protocol to use and what it will cost: all registered ones for a question, by their exact error.
 
     `task` is "count", "sum", "mean" or "histogram" (or another name of `sdp.tasks.TASKS`), with the options of
     that task: a histogram has `k` categories; sums and means are of integers `lower` .. `upper` (0 .. 1 if not
@@ -298,9 +298,9 @@ def plan(
         such = "" if n is None else f", such as {hint_delta(n):g}"
         raise UnsupportedError(f"a plan needs delta: choose it far below 1/n{such}")
     some = (_SOME_USERS if n is None else n, 1.0 if epsilon is None else epsilon)
-    told: tuple[str, ...] = ()
+    about_groups: tuple[str, ...] = ()
     if groups is not None:
-        task, told = _ask_pairs(task, groups, options, some, known=n is not None)
+        task, about_groups = _ask_pairs(task, groups, options, some, known=n is not None)
         options = {}
     asked = Problem.of(task, n=some[0], epsilon=some[1], delta=delta, honest=honest, **options)
     aim = _aim(asked.task, n, epsilon, error)
@@ -320,7 +320,8 @@ def plan(
         on_file=_pick_for_file(evaluated, asked, limits) if aim is Aim.ERROR else None,
         error=error,
         liars=None if liars is None else fraction_of_one("liars", liars),
-        remarks=told + (check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks),
+        remarks=about_groups
+        + (check(chosen.n) if aim is Aim.USERS and chosen is not None else remarks),
     )
 
 
@@ -335,29 +336,29 @@ def _ask_pairs(
     """Return the histogram that answers a question by group, and what its errors mean for the answers."""
     if len(groups) < 2:
         raise ParameterError("groups", list(groups), "must be at least two")
-    own = find_planned(task).declare(options).task if isinstance(task, str) else task
+    asked = find_planned(task).declare(options).task if isinstance(task, str) else task
     names = Categories(k=len(groups), names=tuple(map(str, groups)))
-    grouped = Grouped.of(own, names).fit(*some)
+    grouped = Grouped.of(asked, names).fit(*some)
     if (grouped.step or grouped.coarse) and not known:
         raise UnsupportedError(
-            f"a plan of a {own.name} by group needs n: its grid is chosen for it"
+            f"a plan of a {asked.name} by group needs n: its grid is chosen for it"
         )
     pairs = grouped.domain.size
-    said = [
-        f"A {own.name} of each of {len(groups)} groups is a histogram over {pairs:,} pairs of answer and group: the "
+    remarks = [
+        f"A {asked.name} of each of {len(groups)} groups is a histogram over {pairs:,} pairs of answer and group: the "
         "errors are those of a pair."
     ]
     if grouped.shaped:
-        said.append("Quantiles and spreads are read from the pairs of each group.")
+        remarks.append("Quantiles and spreads are read from the pairs of each group.")
     factor = grouped.amplify_noise()
     if factor != 1:
-        said.append(
+        remarks.append(
             f"The sum of a group has {factor:.3g} times as much, and its numbers are rounded to steps of "
             f"{grouped.step:.3g}."
             if grouped.step
             else f"The sum of a group has {factor:.3g} times as much."
         )
-    return Histogram(domain=Categories(k=pairs)), tuple(said)
+    return Histogram(domain=Categories(k=pairs)), tuple(remarks)
 
 
 def _pick_for_file(rows: list[Row], asked: Problem, limits: Limits) -> Row | None:
@@ -540,12 +541,12 @@ def _wrap(text: str, first: str = "", later: str = "") -> list[str]:
 
 
 def _round_down(value: float) -> str:
-    """About four digits, and not more than the value."""
+    """Write about four digits, and not more than the value."""
     return format(Decimal(value).normalize(Context(prec=4, rounding=ROUND_DOWN)), ",f")
 
 
 def _shorten(value: float | None) -> str:
-    """About three digits."""
+    """Write about three digits."""
     if value is None:
         return "-"
     if value >= 999.5:

@@ -93,7 +93,7 @@ class Limits:
         return "; ".join(over) or None
 
     def excess(self, messages: float, bits: float) -> str | None:
-        """By how much a user would send too much; None if it is within the limits."""
+        """Say by how much a user would send too much; None if it is within the limits."""
         spent = (("messages", messages, self.max_messages), ("bits", bits, self.max_bits))
         over = [
             f"{used:.4g} {name} per user, more than {most:g}"
@@ -150,7 +150,7 @@ def check_delta(delta: float, n: int, *, allow_large_delta: bool = False) -> tup
 
 
 def hint_delta(n: int) -> float:
-    """A power of ten that is at most a hundredth of 1/n.
+    """Return a power of ten that is at most a hundredth of 1/n.
 
     >>> hint_delta(1_000_000), hint_delta(336_776)
     (1e-08, 1e-08)
@@ -273,8 +273,8 @@ class Candidate:
         """Return the protocol or mechanism for this question.
 
         >>> asked = Problem.of("sum", n=100, epsilon=1.0, delta=1e-6, honest=1.0, upper=9)
-        >>> found = next(c for c in candidates(asked.task) if c.name == "split_and_mix")
-        >>> found.make(asked).parameters["upper"]
+        >>> adder = next(c for c in candidates(asked.task) if c.name == "split_and_mix")
+        >>> adder.make(asked).parameters["upper"]
         9
         """
         task, options = asked.task, self.maker.options
@@ -283,26 +283,26 @@ class Candidate:
             known["sensitivity"] = task.sensitivity(asked.n)
         if options.get("steps") and known.get("steps") is None:
             known["steps"] = task.domain.size - 1  # a grid it must be: that of the integers
-        own = {name: known[name] for name in options if known.get(name) is not None}
-        missing = [name for name, needed in options.items() if needed and name not in own]
+        given = {name: known[name] for name in options if known.get(name) is not None}
+        missing = [name for name, needed in options.items() if needed and name not in given]
         missing = [name for name in missing if name not in _PROMISED]
         if missing:
             raise UnsupportedError(
                 f"it needs {', '.join(missing)}, which a {task.name} does not have"
             )
         if task.values > 1:
-            return self._make_several(asked, own)
-        return self.maker.build(asked.crowd, asked.promise, **own)
+            return self._make_several(asked, given)
+        return self.maker.build(asked.crowd, asked.promise, **given)
 
-    def _make_several(self, asked: Problem, own: Mapping[str, Any]) -> Any:
+    def _make_several(self, asked: Problem, options: Mapping[str, Any]) -> Any:
         """Return the same for people who have several values each."""
         task = asked.task
         assert isinstance(task, Histogram)
         if self.model is Model.CENTRAL:
             if not self.takes("sensitivity"):
                 raise UnsupportedError("it is for people who have one value each")
-            return self.maker.build(asked.crowd, asked.promise, **own)
-        given = {"values": task.values, "inner": self.name, "options": own}
+            return self.maker.build(asked.crowd, asked.promise, **options)
+        given = {"values": task.values, "inner": self.name, "options": options}
         several = protocols.spec("several_values")
         assert several.make is not None
         assert several.make_local is not None
@@ -321,7 +321,7 @@ class Candidate:
 
 
 def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
-    """All makers of the registries that answer a task, or those of some names in that order; central ones first.
+    """Yield all makers of the registries that answer a task, or those of some names in that order; central ones first.
 
     Protocols are loaded one by one: whoever stops early waits for no more.
 

@@ -65,8 +65,8 @@ def worst_case(protocol: ShuffleProtocol, *, n: int, size: int, bins: bool) -> W
 
     >>> from shuffledp import protocols
     >>> bit = protocols.zsum.make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
-    >>> found = worst_case(bit, n=10_000, size=2, bins=False)
-    >>> found.inputs, round(found.mse ** 0.5, 1)
+    >>> worst = worst_case(bit, n=10_000, size=2, bins=False)
+    >>> worst.inputs, round(worst.mse ** 0.5, 1)
     (array([9970,   30]), 26.8)
     """
 
@@ -82,9 +82,9 @@ def worst_case(protocol: ShuffleProtocol, *, n: int, size: int, bins: bool) -> W
 
     def at(x: int) -> float:
         inputs[x] = n
-        found = error(inputs)
+        mse = error(inputs)
         inputs[x] = 0
-        return found
+        return mse
 
     best, mse = _worst_value(at, size - 1) if bins else _worst_number(at, size)
     inputs[best] = n
@@ -159,7 +159,7 @@ def _ladder(size: int) -> list[int]:
 
 
 def _from_below(last: int) -> list[int]:
-    """0, and about two values in each octave up to `last`."""
+    """Return 0, and about two values in each octave up to `last`."""
     octaves = range(2 * max(last, 1).bit_length() + 1)
     return sorted({0, *(min(last, round(2 ** (half / 2))) for half in octaves)})
 
@@ -191,7 +191,7 @@ def _flat(values: dict[int, float]) -> bool:
 
 
 def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
-    """With probability about `level` all bins are within this distance of the truth (union bound).
+    """Return a distance: with probability about `level` all bins are that near to the truth (union bound).
 
     About, since the widths of the intervals are those where the noise is at its mean; they hardly depend on it.
 
@@ -263,9 +263,9 @@ class Measured:
         """Return the error that a choice among n people makes small: see `Row.error`."""
         if (
             not task_named(self.answers).listed
-            and (found := measure_sight(self.made, n)) is not None
+            and (sight := measure_sight(self.made, n)) is not None
         ):
-            return float(found)
+            return float(sight)
         worst = self.worst_bin
         return self.rmse if worst is None else math.sqrt(self.rmse * worst)
 
@@ -514,7 +514,10 @@ def _refuse(row: Row, limits: Limits) -> str | None:
 
 
 def _at_floor(row: Row, candidate: Candidate, asked: Problem, limits: Limits) -> Row:
-    """An amplified protocol whose messages keep the floor by themselves: more private than was asked for."""
+    """Return the row of an amplified protocol whose messages keep the floor by themselves.
+
+    It is more private than was asked for.
+    """
     floor, most = row.local_floor, limits.local_epsilon
     if not candidate.amplified or most is None or floor is None or floor.epsilon <= most:
         return row
@@ -554,22 +557,22 @@ def _at_less(
         return row if row.available else None
 
     low = high = asked.epsilon
-    found = None
-    while found is None and low > 1:
+    best = None
+    while best is None and low > 1:
         low, high = low / _STEP, low
-        found = row_at(low)
+        best = row_at(low)
         if same and reason.startswith(_TOO_LONG):  # then its length is not a matter of epsilon
             return None
-    while found is not None and high > _CLOSE * low:
+    while best is not None and high > _CLOSE * low:
         middle = math.sqrt(low * high)
         better = row_at(middle)
-        low, high, found = (low, middle, found) if better is None else (middle, high, better)
-    if found is None:
+        low, high, best = (low, middle, best) if better is None else (middle, high, better)
+    if best is None:
         return None
     # Where protocols cease to exist there are islands: a look beyond the shore.
     beyond = (low * _CLOSE**step for step in range(_ISLANDS, 0, -1))
     islands = (row_at(epsilon) for epsilon in beyond if epsilon < asked.epsilon)
-    return next((row for row in islands if row is not None), found)
+    return next((row for row in islands if row is not None), best)
 
 
 def _fill(
