@@ -123,14 +123,14 @@ def seconds(command: list[str]) -> float:
 def prepare_live(folder: Path) -> tuple[Any, Any, Any]:
     """A small collection, with the shuffler and the analyzer that wait for its reports."""
     from shuffledp.live.analyzer import Analyzer
-    from shuffledp.live.design import make_collection, read_survey
+    from shuffledp.live.design import choose_protocols, make_collection, read_survey
     from shuffledp.live.shuffler import Shuffler
     from shuffledp.live.store import SqliteStore
 
     path = folder / "survey.toml"
     path.write_text(SURVEY)
-    survey = read_survey(path)
-    collection, outer, inner = make_collection(survey.choose_protocols(), survey.settings)
+    survey, settings = read_survey(path)
+    collection, outer, inner = make_collection(choose_protocols(survey, settings), settings)
     assert inner is not None
     room = {name: folder / name for name in ("shuffler", "analyzer")}
     for each in room.values():

@@ -24,7 +24,6 @@ from shuffledp.live import analyzer as analysis
 from shuffledp.live.analyzer import Analyzer
 from shuffledp.live.design import (
     Design,
-    DesignQuestion,
     Settings,
     choose_protocols,
     create,
@@ -75,11 +74,11 @@ def rows() -> list[Row]:
 
 
 def make_home(folder: Path) -> Home:
-    task = sdp.tasks.Histogram.declare({"categories": ["car", "bicycle", "bus", "train"]}).task
-    asked = DesignQuestion(name="way", kind="histogram", task=task, text="?", column="way")
+    way = {"task": "histogram", "categories": ["car", "bicycle", "bus", "train"]}
+    survey = sdp.Survey.read({"epsilon": 1.0, "delta": 1e-8, "questions": {"way": way}})
     url = f"http://127.0.0.1:{find_port()}"
     settings = Settings(people=REPORTS, min_batch=1000, noise="devices", url=url)
-    design = choose_protocols([asked], epsilon=1.0, delta=1e-8, settings=settings)
+    design = choose_protocols(survey, settings)
     secrets = sdp.live.ShufflerSecrets.generate()
     analyzer, public, sign = generate_analyzer()
     home = Home(folder / "survey")

@@ -8,6 +8,7 @@ import weakref
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp import SeededWords, protocols
+from shuffledp.live.design import Settings, choose_protocols
 from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.store import SqliteStore
@@ -16,11 +17,23 @@ from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.promise import Pledge
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import encode_answers, seal_inner, seal_report
+from shuffledp.questions import Survey
 
 STORES = ("sqlite", "postgres")
 STORE = "sqlite"
 """The kind of the stores that `make_store` makes; the fixture `every_store` sets it."""
 _opened = weakref.WeakSet()
+
+
+def read_tables(content):
+    """A survey and its settings, from tables such as those of a form."""
+    survey = Survey.read(content)
+    return survey, Settings.read(survey)
+
+
+def plan(content):
+    """The design of a survey, from tables."""
+    return choose_protocols(*read_tables(content))
 
 
 def make_store(folder, collection):

@@ -6,7 +6,6 @@ the truth: a histogram, a count, a floor among 80 people, the survey of the tuto
 """
 
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -14,8 +13,9 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
 from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
-from shuffledp.live.design import foresee_error, parse_survey
+from shuffledp.live.design import Settings, choose_protocols, foresee_error
 from shuffledp.live.servers import add_noise
+from shuffledp.questions import Survey
 
 ORDER = 84
 PEOPLE = (30, 80, 300, 1_000, 10_000, 100_000)
@@ -31,7 +31,8 @@ MEAN = {"age": {"task": "mean", "lower": 0, "upper": 120}}
 def plan(questions, people: int, delta: float = 1e-8, **collection):
     content = {"epsilon": 1.0, "delta": delta, "questions": questions}
     content["collection"] = {"people": people, **collection}
-    return parse_survey(content, Path("experiment.toml")).choose_protocols()
+    survey = Survey.read(content)
+    return choose_protocols(survey, Settings.read(survey))
 
 
 def publish(question, places, words):

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +13,7 @@ from shuffledp.cli import app
 from shuffledp.core.errors import ParameterError
 from shuffledp.ledger import Budget
 from shuffledp.ledger.budget import Charge, find_excess
-from shuffledp.live.design import Settings, choose_protocols, make_collection, parse_survey
+from shuffledp.live.design import Settings, choose_protocols, make_collection
 from shuffledp.live.device import Device
 
 WINDOWS = (2, 3, 5, 6, 7, 10, 12, 24, 26, 52)
@@ -88,11 +87,11 @@ def test_a_budget_that_the_operator_changed_is_used(tmp_path):
 
 
 def test_a_delta_that_adds_up_to_one_is_refused_before_anything_is_made():
-    survey = parse_survey(
-        {"epsilon": 8.0, "delta": 0.1, "questions": {"home": {"task": "count"}}}, Path("survey")
+    survey = sdp.Survey.read(
+        {"epsilon": 8.0, "delta": 0.1, "questions": {"home": {"task": "count"}}}
     )
     settings = Settings(people=100, windows=10)
-    design = choose_protocols(survey.asked, epsilon=8.0, delta=0.1, settings=settings)
+    design = choose_protocols(survey, settings)
     with pytest.raises(sdp.ParameterError, match=r"delta=0.1 must be below 1/10"):
         make_collection(design, settings)
     make_collection(design, dataclasses.replace(settings, windows=9))

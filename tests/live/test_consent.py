@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ import live_support as live
 import shuffledp as sdp
 from live.serve.test_report_command import ANSWERS, call, network
 from live.test_roles import refused
-from shuffledp.live.design import Settings, choose_protocols, make_collection, parse_survey
+from shuffledp.live.design import Settings, choose_protocols, make_collection
 from shuffledp.live.device import Device
 from shuffledp.live.wire.document import Windows
 from shuffledp.live.wire.promise import compute_guarantee
@@ -78,11 +77,11 @@ def test_a_yes_is_no_way_around_the_budget_of_promises(tmp_path):
 @pytest.mark.parametrize("people", [2_000])
 def test_a_weekly_collection_for_a_year(tmp_path, people):
     """52 reports at floor 3 with delta = 1e-8: their floors are stated as a sum, and each device decides."""
-    survey = parse_survey(
-        {"epsilon": 8.0, "delta": 1e-8, "questions": {"home": {"task": "count"}}}, Path("survey")
+    survey = sdp.Survey.read(
+        {"epsilon": 8.0, "delta": 1e-8, "questions": {"home": {"task": "count"}}}
     )
     settings = Settings(people=people, windows=52, reports_per_device=52, start=1000, seconds=100)
-    design = choose_protocols(survey.asked, epsilon=8.0, delta=1e-8, settings=settings)
+    design = choose_protocols(survey, settings)
     assert design.pledge.local_epsilon == 3.0
     assert design.pledge.epsilon < 8.0
     collection, _, _ = make_collection(design, settings)

@@ -40,15 +40,13 @@ people = 1000
 def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("survey") / "all.toml"
     path.write_text(SURVEY)
-    survey = read_survey(path)
-    design = choose_protocols(
-        survey.asked, epsilon=survey.epsilon, delta=survey.delta, settings=survey.settings
-    )
+    survey, settings = read_survey(path)
+    design = choose_protocols(survey, settings)
     secrets = sdp.live.ShufflerSecrets.generate()
     _, public, sign = sdp.live.generate_analyzer()
     collection = create(
         design,
-        survey.settings,
+        settings,
         shuffler=secrets,
         analyzer_public=public,
         analyzer_sign=sign,
@@ -105,9 +103,8 @@ def test_estimates_of_simulated_people_are_near_the_truth(made):
 
 
 def test_a_promise_that_the_floor_does_not_keep_gets_more_noise():
-    asked = (replace_asked("way"),)
     settings = Settings(people=60, min_batch=40, local_epsilon=3.0, noise="devices")
-    design = choose_protocols(asked, epsilon=1.0, delta=1e-6, settings=settings)
+    design = choose_protocols(ask_way(epsilon=1.0), settings)
     assert design.limited_by == "the promise"
     assert design.pledge.epsilon <= 1.0
     assert design.pledge.local_epsilon < 3.0
@@ -124,7 +121,7 @@ def test_the_promise_is_nearly_used_up_and_found_soon(monkeypatch):
 
     monkeypatch.setattr("shuffledp.live.design.compute_guarantee", watch)
     settings = Settings(people=60, min_batch=40, local_epsilon=3.0, noise="devices")
-    design = choose_protocols((replace_asked("way"),), epsilon=1.0, delta=1e-6, settings=settings)
+    design = choose_protocols(ask_way(epsilon=1.0), settings)
     chosen = design.questions[0].epsilon0
     too_much = min(epsilon0 for epsilon0, epsilon in seen if epsilon > 1.0)
     assert chosen < too_much < chosen * 1.011
@@ -132,9 +129,9 @@ def test_the_promise_is_nearly_used_up_and_found_soon(monkeypatch):
     assert len(seen) <= 8
 
 
-def replace_asked(name):
-    task = sdp.tasks.Histogram.declare({"categories": ["a", "b"]}).task
-    return sdp.live.DesignQuestion(name=name, kind="histogram", task=task, text="?", column=name)
+def ask_way(epsilon):
+    way = {"task": "histogram", "categories": ["a", "b"]}
+    return sdp.Survey.read({"epsilon": epsilon, "delta": 1e-6, "questions": {"way": way}})
 
 
 def test_groups_are_pairs(tmp_path):
@@ -144,13 +141,10 @@ def test_groups_are_pairs(tmp_path):
         'categories = ["car", "bus"]\nprotocol = "hadamard"\n[questions.home]\ntask = "count"\nby = "way"\n'
         '[questions.minutes]\ntask = "bins"\nedges = [0, 10, 60]\n'
     )
-    survey = read_survey(path)
-    assert (survey.settings.title, survey.settings.honest) == ("T", 0.8)
-    home = survey.asked[1]
-    assert home.task.domain.labels == ("car: no", "car: yes", "bus: no", "bus: yes")
-    design = choose_protocols(
-        survey.asked, epsilon=1.0, delta=1e-6, settings=replace(survey.settings, people=5000)
-    )
+    survey, settings = read_survey(path)
+    assert (settings.title, settings.honest) == ("T", 0.8)
+    design = choose_protocols(survey, replace(settings, people=5000))
+    assert design.questions[1].labels == ("car: no", "car: yes", "bus: no", "bus: yes")
     assert design.questions[0].protocol.name == "hadamard"
     assert design.questions[1].place_of("bus: no") == 2
     assert design.questions[2].labels == ("0 to 10", "10 to 60")
@@ -170,7 +164,7 @@ def test_the_device_checks_what_was_designed(made, tmp_path):
 
 def test_more_windows_have_keys_of_their_own():
     settings = Settings(people=60, windows=4, keys=2, seconds=10)
-    design = choose_protocols((replace_asked("way"),), epsilon=3.0, delta=1e-6, settings=settings)
+    design = choose_protocols(ask_way(epsilon=3.0), settings)
     secrets = sdp.live.ShufflerSecrets.generate(settings.keys)
     collection = create(
         design,
@@ -189,9 +183,10 @@ def test_more_windows_have_keys_of_their_own():
 def test_the_same_file_is_for_people_s_data_and_for_their_devices(tmp_path):
     path = tmp_path / "both.toml"
     path.write_text(SURVEY)
-    assert [question.name for question in sdp.Survey.load(path).questions] == [
-        each.name for each in read_survey(path).asked
-    ]
+    survey, settings = read_survey(path)
+    assert survey == sdp.Survey.load(path)
+    names = [each.name for each in choose_protocols(survey, settings).questions]
+    assert names == [each.name for each in survey.questions]
     path.write_text(SURVEY.replace('task = "count"', 'task = "count"\ncolour = "red"'))
     with pytest.raises(sdp.DataError, match="line 19"):
         read_survey(path)
@@ -204,15 +199,12 @@ def test_no_floor_only_for_those_who_say_whom_they_trust(tmp_path):
     path = tmp_path / "survey.toml"
     text = 'epsilon = 1.0\ndelta = 1e-6\n[collection]\nlocal_epsilon = 9.0\n{}[questions.q]\ntask = "count"\ncolumn = "q"\n'
     path.write_text(text.format(""))
-    found = read_survey(path)
-    asked = {"epsilon": found.epsilon, "delta": found.delta}
     with pytest.raises(
         sdp.ParameterError, match=r"local_epsilon=9.0 must be <= 8.*trust_the_shuffler"
     ):
-        choose_protocols(found.asked, settings=found.settings, **asked)
+        choose_protocols(*read_survey(path))
     path.write_text(text.format("trust_the_shuffler = true\n"))
-    found = read_survey(path)
-    assert choose_protocols(found.asked, settings=found.settings, **asked).questions
+    assert choose_protocols(*read_survey(path)).questions
 
 
 def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
@@ -223,10 +215,7 @@ def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
         'epsilon = 1.0\ndelta = 1e-6\n[questions.q]\ntask = "quantiles"\ncolumn = "q"\nlower = 0\nupper = 99\n'
         '[collection]\nnoise = "devices"\n'
     )
-    found = read_survey(path)
-    design = choose_protocols(
-        found.asked, epsilon=found.epsilon, delta=found.delta, settings=found.settings
-    )
+    design = choose_protocols(*read_survey(path))
     assert design.influence > 1
     monkeypatch.setattr(trees, "_LOOKED_AT", 99)
     with pytest.raises(sdp.UnsupportedError, match=r"'q': nothing is known .* give fewer steps"):

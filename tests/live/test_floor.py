@@ -12,7 +12,7 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from shuffledp.live.analyzer import describe_trust
-from shuffledp.live.design import Settings, choose_protocols, parse_survey
+from shuffledp.live.design import Settings, choose_protocols
 from shuffledp.live.serve.operator import Planner
 
 ROOT = Path(__file__).parents[2]
@@ -80,12 +80,12 @@ def test_percentages_are_rounded_up():
 
 def test_the_floors_of_many_reports_are_stated_and_devices_decide():
     """Reports that add up to hardly a floor need no word of trust: the sum is stated, and each device has its limit."""
-    asked = parse_survey(json.loads(json.dumps(SURVEY)), Path("survey")).asked
+    survey = sdp.Survey.read({**SURVEY, "epsilon": 8.0})
     settings = Settings(people=1_000, windows=7, reports_per_device=7, composed=False)
 
     def choose(**changes):
         changed = dataclasses.replace(settings, **changes)
-        return choose_protocols(asked, epsilon=8.0, delta=1e-6, settings=changed)
+        return choose_protocols(survey, changed)
 
     pledge = choose().pledge
     assert pledge.floor == 21.0

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import live_support as live
 import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
 from shuffledp.engine.groups import tally_counts
 from shuffledp.live.analyzer import answer_question
-from shuffledp.live.design import Settings, choose_protocols, parse_survey
 from shuffledp.live.wire.question import Question
 from shuffledp.planner.rows import foresee_estimate
 from shuffledp.tasks import groups as module
@@ -121,11 +121,12 @@ SURVEY = {
 
 
 def test_a_survey_by_group_is_planned(tmp_path):
-    way, minutes, cost = parse_survey(SURVEY, tmp_path / "x.toml").asked
-    assert (way.kind, minutes.kind, cost.kind) == ("histogram", "mean_by_group", "sum_by_group")
-    assert (minutes.groups, minutes.range) == (("car", "bus"), (0.0, 240.0))
-    settings = Settings(people=4000, local_epsilon=2.0)
-    design = choose_protocols([cost], epsilon=1.0, delta=1e-8, settings=settings)
+    collection = {"people": 4000, "local_epsilon": 2.0, "noise": "devices"}
+    way, minutes, cost = live.plan({**SURVEY, "collection": collection}).questions
+    assert (way.task, minutes.task, cost.task) == ("histogram", "mean_by_group", "sum_by_group")
+    assert (minutes.labels, minutes.range) == (("car", "bus"), (0.0, 240.0))
+    alone = {"cost": SURVEY["questions"]["cost"]}
+    design = live.plan({**SURVEY, "questions": alone, "collection": collection})
     (question,) = design.questions
     assert question.labels == ("a", "b", "c")
     assert question.protocol.randomizer.domain.size == 6

@@ -20,7 +20,7 @@ from live.test_server_attacks import hand_in, values
 from live.test_servers import TRUSTED, plan
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.live import servers
-from shuffledp.live.design import foresee_error, parse_survey
+from shuffledp.live.design import foresee_error
 from shuffledp.live.dummies import draw_dummies, seal_plains
 from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import describe_dummies
@@ -119,9 +119,8 @@ def test_a_file_of_people_comes_out_within_its_errors(tmp_path: Path, more: dict
     codes = np.minimum(rng.geometric(0.01, size=3000), 5999)
     (tmp_path / "people.csv").write_text("town\n" + "\n".join(map(str, codes)) + "\n")
     content = {"epsilon": 1.0, "delta": 1e-8, "questions": towns(6000), "collection": more}
-    survey = parse_survey(content, tmp_path / "survey.toml")
     collection, result, _ = try_survey(
-        survey, [str(tmp_path / "people.csv")], source=sdp.SeededWords(2)
+        *live.read_tables(content), [str(tmp_path / "people.csv")], source=sdp.SeededWords(2)
     )
     (question,) = collection.questions
     assert isinstance(question.noise, HashedDummies)

@@ -13,7 +13,7 @@ from live.wire.vectors import survey_of_one
 from shuffledp import protocols
 from shuffledp.accounting import amplify
 from shuffledp.live.analyzer import answer_question, count_messages
-from shuffledp.live.design import Settings, choose_protocols, foresee_error, parse_survey
+from shuffledp.live.design import Settings, choose_protocols, foresee_error
 from shuffledp.live.wire import promise
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Pledge, compute_guarantee
@@ -117,17 +117,18 @@ def test_the_more_accurate_way_is_taken(tmp_path):
         "delta": 1e-8,
         "questions": {f"q{place}": {"task": "count"} for place in range(6)},
     }
-    asked = parse_survey(content, tmp_path / "x.toml").asked
+    survey = sdp.Survey.read(content)
     settings = Settings(people=20_000)
-    design = choose_protocols(asked, epsilon=1.0, delta=1e-8, settings=settings)
+    design = choose_protocols(survey, settings)
     assert design.pledge.one_question
     assert design.pledge.local_epsilon == 3.0
     assert foresee_error(design, 20_000) * math.sqrt(20_000) == pytest.approx(1.2573, abs=1e-3)
     every = replace(settings, one_question=False)
-    together = choose_protocols(asked, epsilon=1.0, delta=1e-8, settings=every)
+    together = choose_protocols(survey, every)
     assert foresee_error(together, 20_000) * math.sqrt(20_000) == pytest.approx(1.9793, abs=1e-3)
-    heavy = (replace(asked[0], weight=2.0), *asked[1:2])
-    design = choose_protocols(heavy, epsilon=1.0, delta=1e-8, settings=settings)
+    first, second, *_ = survey.questions
+    heavy = replace(survey, questions=(replace(first, weight=2.0), second))
+    design = choose_protocols(heavy, settings)
     assert not design.pledge.one_question
 
 

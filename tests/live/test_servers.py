@@ -7,10 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import live_support as live
 import shuffledp as sdp
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
 from shuffledp.live.analyzer import answer_question
-from shuffledp.live.design import Design, Settings, SurveyFile, foresee_error, parse_survey
+from shuffledp.live.design import (
+    Design,
+    Settings,
+    choose_other,
+    choose_protocols,
+    foresee_error,
+)
 from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import _choose_cells, add_noise, describe_dummies
 from shuffledp.live.wire.noise import DummyKind
@@ -34,13 +41,15 @@ ALL = {
 TRUSTED = {"local_epsilon": "none", "trust_the_shuffler": True}
 
 
-def survey(questions: dict, *, delta: float = 1e-8, **collection: object) -> SurveyFile:
+def survey(
+    questions: dict, *, delta: float = 1e-8, **collection: object
+) -> tuple[sdp.Survey, Settings]:
     content = {"epsilon": 1.0, "delta": delta, "questions": questions, "collection": collection}
-    return parse_survey(content, Path("survey.toml"))
+    return live.read_tables(content)
 
 
 def plan(questions: dict, **more: object) -> Design:
-    return survey(questions, **more).choose_protocols()
+    return choose_protocols(*survey(questions, **more))
 
 
 @pytest.mark.parametrize("people", [30, 80, 1000, 100_000])
@@ -204,13 +213,13 @@ def test_what_has_no_noise_of_the_servers_yet_says_so(
 
 def test_the_other_noise_is_planned_for_comparison() -> None:
     file = survey(FIVE, people=80, noise="servers")
-    design = file.choose_protocols()
-    other = file.choose_other(design)
+    design = choose_protocols(*file)
+    other = choose_other(*file, design)
     assert not other.served
     assert foresee_error(other, 80) > 1.5 * foresee_error(design, 80)
-    assert file.choose_other(other).questions == design.questions
+    assert choose_other(*file, other).questions == design.questions
     trusted = survey(FIVE, people=80, **TRUSTED)
-    assert trusted.choose_other(trusted.choose_protocols()).pledge.local_epsilon <= 3.0
+    assert choose_other(*trusted, choose_protocols(*trusted)).pledge.local_epsilon <= 3.0
 
 
 @pytest.mark.parametrize(("people", "noise"), [(80, Noise.SERVERS), (100_000, Noise.DEVICES)])
@@ -343,7 +352,7 @@ def test_a_plan_is_tried_on_the_people_of_a_file(tmp_path: Path, more: dict) -> 
         "age": {"task": "mean", "lower": 0, "upper": 50},
     }
     planned = survey(asked, people=10, **more)
-    collection, result, _ = try_survey(planned, path, {"age": "years"}, sdp.SeededWords(11))
+    collection, result, _ = try_survey(*planned, path, {"age": "years"}, sdp.SeededWords(11))
     assert collection.pledge.noise.value == more.get("noise", "servers")
     rows = {name: answer["estimate"] for name, answer in result["questions"].items()}
     truth = {"way": [3000, 1000, 0], "home": [1334], "age": [24.5]}
@@ -360,12 +369,12 @@ def test_values_that_no_device_sends_are_told_or_left_out(tmp_path: Path) -> Non
     asked = {"home": {"task": "count"}, "age": {"task": "mean", "lower": 0, "upper": 50}}
     planned = survey(asked, people=10, noise="servers")
     with pytest.raises(sdp.DataError, match="is missing; to go on: on_invalid null=drop"):
-        try_survey(planned, path)
+        try_survey(*planned, path)
     policy = "null=drop,out_of_range=clamp"
-    _, result, read = try_survey(planned, path, source=sdp.SeededWords(3), on_invalid=policy)
+    _, result, read = try_survey(*planned, path, source=sdp.SeededWords(3), on_invalid=policy)
     assert (read.people, read.left_out) == (400, 200)
     moved = "column 'age': 200 invalid values (out_of_range 200) were moved to the end of the range"
     assert read.recoded == (moved,)
     assert result["questions"]["age"]["of"] == 400
-    _, few, _ = try_survey(planned, path, source=sdp.SeededWords(3), where="home = 'no'")
+    _, few, _ = try_survey(*planned, path, source=sdp.SeededWords(3), where="home = 'no'")
     assert few["questions"]["home"]["of"] == 200

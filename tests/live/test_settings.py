@@ -4,13 +4,13 @@ import json
 import math
 import time
 from functools import cache
-from pathlib import Path
 
 import pytest
 
+import live_support as live
 import shuffledp as sdp
 from shuffledp.core.errors import ParameterError
-from shuffledp.live.design import Settings, foresee_error, make_collection, parse_survey
+from shuffledp.live.design import Settings, foresee_error, make_collection
 from shuffledp.live.wire.document import Noise
 
 NOW = 1_700_000_000.7
@@ -19,7 +19,7 @@ AROUND = {"start", "seconds", "windows", "keys", "grace", "tokens", "url", "titl
 
 @cache
 def design(text):
-    return parse_survey(json.loads(text), Path("s.toml")).choose_protocols()
+    return live.plan(json.loads(text))
 
 
 def write(questions=None, **collection):
@@ -27,11 +27,9 @@ def write(questions=None, **collection):
     asked = questions or {"home": {"task": "count"}}
     content = {"epsilon": 4.0, "delta": 1e-8, "questions": asked}
     collection = {"people": 400, "noise": "devices", **collection}
-    survey = parse_survey({**content, "collection": collection}, Path("s.toml"))
+    _, settings = live.read_tables({**content, "collection": collection})
     planned = {key: each for key, each in collection.items() if key not in AROUND}
-    made, _, _ = make_collection(
-        design(json.dumps({**content, "collection": planned})), survey.settings
-    )
+    made, _, _ = make_collection(design(json.dumps({**content, "collection": planned})), settings)
     return made
 
 
@@ -56,7 +54,7 @@ def test_what_nobody_said_is_as_usual(monkeypatch):
     assert 0 < pledge.epsilon <= 4.0
     assert (made.tokens, made.url, len(made.shuffler_keys)) == (False, "http://127.0.0.1:8000", 1)
     texts = made.texts
-    assert (texts.title, texts.language, texts.direction) == ("s", "en", "ltr")
+    assert (texts.title, texts.language, texts.direction) == ("survey", "en", "ltr")
     assert (texts.welcome, texts.consent, texts.contact, texts.logo) == (None, None, None, None)
     (question,) = made.questions
     assert (question.name, question.text, question.task, question.labels) == (
@@ -136,7 +134,7 @@ def test_questions_that_devices_cannot_answer(asked, why):
         write({"q": asked})
     central = {"epsilon": 1.0, "model": "central", "questions": {"q": {"task": "count"}}}
     with pytest.raises(sdp.DataError, match="a live collection has a shuffler: leave out model"):
-        parse_survey(central, Path("s.toml"))
+        live.plan(central)
 
 
 def test_words_for_yes_weights_and_groups_are_in_the_document():
@@ -159,8 +157,7 @@ def test_a_foreseen_error_is_a_share_of_the_people_or_of_the_range():
     def foresee(people=400, **asked):
         content = {"epsilon": 4.0, "delta": 1e-8, "questions": {"q": asked}}
         settings = {"people": people, "noise": "devices"}
-        survey = parse_survey({**content, "collection": settings}, Path("s.toml"))
-        return foresee_error(survey.choose_protocols(), people)
+        return foresee_error(live.plan({**content, "collection": settings}), people)
 
     p = math.exp(3) / (1 + math.exp(3))
     people = math.sqrt(400 * p * (1 - p)) / (2 * p - 1) / 400

@@ -10,7 +10,7 @@ import live_support as live
 import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.live.analyzer import answer_question, count_messages
-from shuffledp.live.design import Settings, choose_protocols, parse_survey
+from shuffledp.live.design import Settings, choose_protocols
 from shuffledp.live.serve.operator import Planner
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Pledge
@@ -116,10 +116,10 @@ def test_the_planner_and_the_desk_know_trees(tmp_path):
         "questions": {"age": {"task": "quantiles", "lower": 0, "upper": 120, "at": [0.5]}},
         "collection": {"people": 5000},
     }
-    survey = parse_survey(content, tmp_path / "x.toml")
+    survey = sdp.Survey.read(content)
     for noise, name in (("devices", "local_tree"), ("servers", "server_noise")):
         settings = Settings(people=5000, noise=noise)
-        design = choose_protocols(survey.asked, epsilon=1.0, delta=1e-8, settings=settings)
+        design = choose_protocols(survey, settings)
         assert design.questions[0].protocol.name == name
         assert design.pledge.local_epsilon <= 3.0
     (shown,) = Planner().preview(content)["questions"]
@@ -127,7 +127,7 @@ def test_the_planner_and_the_desk_know_trees(tmp_path):
     assert shown["estimate"][0]["low"] <= shown["estimate"][0]["value"]
     grouped = {**content["questions"]["age"], "by": "way", "groups": ["car", "bus"]}
     with pytest.raises(sdp.DataError, match="by group"):
-        parse_survey({**content, "questions": {"age": grouped}}, tmp_path / "x.toml")
+        live.plan({**content, "questions": {"age": grouped}})
 
 
 def test_a_number_on_an_edge_is_in_the_cell_below_here_in_javascript_and_in_the_words_of_the_protocol():

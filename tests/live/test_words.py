@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.cli import app
 from shuffledp.live.analyzer import answer_question, count_messages
-from shuffledp.live.design import Settings, choose_protocols, parse_survey
+from shuffledp.live.design import Settings, choose_protocols
 from shuffledp.live.serve.analyzer import show_page, show_text, write_csv
 from shuffledp.live.serve.operator import Planner
 from shuffledp.live.serve.rehearse import _compare_answers, _make_up
@@ -154,8 +155,8 @@ def test_strange_messages_are_dropped_one_by_one():
 
 
 def test_the_planner_the_desk_and_the_rehearsal_know_words(tmp_path):
-    survey = parse_survey(SURVEY, tmp_path / "x.toml")
-    design = choose_protocols(survey.asked, epsilon=1.0, delta=1e-8, settings=Settings(people=5000))
+    survey = sdp.Survey.read(SURVEY)
+    design = choose_protocols(survey, Settings(people=5000))
     (question,) = design.questions
     assert question.protocol.name == "local_prefixes"
     assert question.labels is None
@@ -184,22 +185,21 @@ def test_the_planner_the_desk_and_the_rehearsal_know_words(tmp_path):
 
 
 def test_too_few_people_and_words_by_group_are_refused(tmp_path):
-    survey = parse_survey(SURVEY, tmp_path / "x.toml")
+    survey = sdp.Survey.read(SURVEY)
     with pytest.raises(sdp.UnsupportedError, match="too few for any word to be seen: at least"):
-        choose_protocols(survey.asked, epsilon=1.0, delta=1e-8, settings=Settings(people=50))
+        choose_protocols(survey, Settings(people=50))
     with pytest.raises(sdp.UnsupportedError, match="too few for any word to be seen: at least"):
-        choose_protocols(survey.asked, epsilon=9.0, delta=1e-8, settings=Settings(people=10))
+        choose_protocols(replace(survey, epsilon=9.0), Settings(people=10))
     grouped = {**SURVEY["questions"]["pet"], "by": "way", "groups": ["car", "bus"]}
     with pytest.raises(sdp.DataError, match="words by group cannot be collected live"):
-        parse_survey({**SURVEY, "questions": {"pet": grouped}}, tmp_path / "x.toml")
+        live.plan({**SURVEY, "questions": {"pet": grouped}})
 
 
 @pytest.mark.slow
 def test_words_beside_another_question_share_the_floor(tmp_path):
-    content = {**SURVEY, "questions": {**SURVEY["questions"], "home": {"task": "count"}}}
-    survey = parse_survey(content, tmp_path / "x.toml")
-    settings = Settings(people=5000)
-    design = choose_protocols(survey.asked, epsilon=2.0, delta=1e-6, settings=settings)
+    both = {**SURVEY["questions"], "home": {"task": "count"}}
+    survey = sdp.Survey.read({"epsilon": 2.0, "delta": 1e-6, "questions": both})
+    design = choose_protocols(survey, Settings(people=5000))
     assert not design.pledge.one_question
     assert design.influence == np.inf
     assert re.fullmatch(

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import shuffledp as sdp
-from shuffledp.live.design import parse_survey, read_survey
+from shuffledp.live.design import Settings, choose_protocols, read_survey
 
 TEXT = """\
 epsilon = 1
@@ -35,18 +35,17 @@ def write(tmp_path):
 
 def test_both_readers_take_the_same_file(write):
     path = write(TEXT)
-    survey, live = sdp.Survey.load(path), read_survey(path)
-    assert survey.title == live.settings.title == "commute"
-    assert survey.honest == live.settings.honest == 0.8
-    assert (live.settings.people, live.settings.grace) == (500, 60)
-    assert (live.epsilon, live.delta) == (survey.epsilon, survey.delta) == (1, 1e-8)
-    (asked,), (question,) = live.asked, survey.questions
+    survey, settings = read_survey(path)
+    assert survey == sdp.Survey.load(path)
+    assert survey.title == settings.title == "commute"
+    assert survey.honest == settings.honest == 0.8
+    assert (settings.people, settings.grace) == (500, 60)
+    (asked,), (question,) = choose_protocols(survey, settings).questions, survey.questions
     assert asked.text == question.text == "How do you travel?"
-    assert asked.column == question.column == "way"
 
 
 def test_the_table_of_a_collection_says_it_again(write):
-    said = read_survey(write(TEXT + 'honest = 0.7\ntitle = "On the way"\n')).settings
+    _, said = read_survey(write(TEXT + 'honest = 0.7\ntitle = "On the way"\n'))
     assert (said.honest, said.title) == (0.7, "On the way")
 
 
@@ -67,19 +66,20 @@ def test_the_table_of_a_collection_says_it_again(write):
 def test_errors_name_file_line_and_key(write, old, new, said):
     assert old in TEXT
     with pytest.raises(sdp.ShuffledpError, match=r"commute\.toml, " + re.escape(said)):
-        read_survey(write(TEXT.replace(old, new)))
+        choose_protocols(*read_survey(write(TEXT.replace(old, new))))
 
 
 def test_only_the_shuffle_model_is_live(write):
     local = TEXT.replace('"shuffle"', '"local"').replace("delta = 1e-8\n", "")
     assert sdp.Survey.load(write(local)).model is sdp.Model.LOCAL
     with pytest.raises(sdp.DataError, match="line 3: a live collection has a shuffler"):
-        read_survey(write(local))
+        choose_protocols(*read_survey(write(local)))
 
 
 def test_tables_that_were_read_already(tmp_path):
     way = {"task": "histogram", "categories": ["car", "bus"]}
     content = {"epsilon": 1.0, "delta": 1e-8, "questions": {"way": way}}
-    assert parse_survey(content, tmp_path / "x.toml").settings.title == "x"
+    path = str(tmp_path / "x.toml")
+    assert Settings.read(sdp.Survey.read(content, path)).title == "x"
     with pytest.raises(sdp.DataError, match="questions=3 must be a table"):
-        parse_survey({**content, "questions": 3}, tmp_path / "x.toml")
+        sdp.Survey.read({**content, "questions": 3}, path)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import shuffledp as sdp
-from shuffledp.live.design import read_survey
+from shuffledp.live.design import choose_protocols, read_survey
 
 DAYS = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
 TABLE = {
@@ -153,4 +153,4 @@ def test_words_and_devices_refuse_it(tmp_path: Path) -> None:
     place = tmp_path / "s.toml"
     place.write_text(text.format("count") + "[collection]\npeople = 1000\n")
     with pytest.raises(sdp.DataError, match="optional is for files"):
-        read_survey(place)
+        choose_protocols(*read_survey(place))

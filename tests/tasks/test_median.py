@@ -1,13 +1,12 @@
 """The median by its own name: quantiles at 0.5, wherever a question is asked."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import live_support as live
 import shuffledp as sdp
-from shuffledp.live.design import parse_survey
 
 AGES = np.random.default_rng(4).integers(0, 100, 3000)
 ENDS = {"lower": 0, "upper": 99}
@@ -40,5 +39,5 @@ def test_in_plans_surveys_and_live_collections():
     survey = sdp.Survey.read(content, "s.toml")
     (row,) = sdp.ask({"age": AGES}, survey, rng=sdp.SeededWords(3))["age"].picture.rows
     assert row.label == "median"
-    live = parse_survey({**content, "collection": {"people": 3000}}, Path("s.toml"))
-    assert [each.kind for each in live.asked] == ["quantiles"]
+    design = live.plan({**content, "collection": {"people": 3000}})
+    assert [each.task for each in design.questions] == ["quantiles"]

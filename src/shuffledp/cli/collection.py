@@ -66,9 +66,9 @@ def _read(
     *,
     noise: str | None,
     trusted: bool,
-) -> Any:
-    """Return the survey, with what the command line says instead of what the file says."""
-    found = sdp.live.read_survey(survey)
+) -> tuple[sdp.Survey, sdp.live.Settings]:
+    """Return the survey and its settings, with what the command line says instead of what the file says."""
+    asked, settings = sdp.live.read_survey(survey)
     said: dict[str, Any] = {
         "people": None if people is None else whole_number(people, "people"),
         "local_epsilon": None if local_epsilon is None else _read_floor(local_epsilon),
@@ -77,7 +77,7 @@ def _read(
         "trust_the_shuffler": trusted or None,
     }
     given = {name: value for name, value in said.items() if value is not None}
-    return replace(found, settings=replace(found.settings, **given))
+    return asked, replace(settings, **given)
 
 
 def _read_floor(said: str) -> float | str:
@@ -112,21 +112,23 @@ def new(
     $ shuffledp collection new survey.toml
     """
     with explain_errors():
-        found = _read(survey, people, local_epsilon, url, noise=noise, trusted=trust_the_shuffler)
+        asked, settings = _read(
+            survey, people, local_epsilon, url, noise=noise, trusted=trust_the_shuffler
+        )
         home = sdp.live.serve.Home(out or survey.with_suffix(""))
-        design = found.choose_protocols()
+        design = sdp.live.choose_protocols(asked, settings)
         keys = None if analyzer is None else _read_keys(analyzer)
-        collection, shuffler, secrets = sdp.live.make_collection(design, found.settings, keys)
+        collection, shuffler, secrets = sdp.live.make_collection(design, settings, keys)
         home.create(collection, shuffler, secrets)
         tell(describe_collection(collection))
         for line in (
             f"{design.describe_influence()}; accuracy is limited by {design.limited_by}.",
-            sdp.live.compare_noise(found, design),
+            sdp.live.compare_noise(asked, settings, design),
         ):
             tell(textwrap.fill(line, 80))
-        for name, needed in design.find_sight(found.settings.people).items():
+        for name, needed in design.find_sight(settings.people).items():
             tell(
-                f"{name}: of {found.settings.people:,} people {needed:,} must have a word for it to be found "
+                f"{name}: of {settings.people:,} people {needed:,} must have a word for it to be found "
                 "with probability 95 %."
             )
         tell(f"Written: {home.path}")
@@ -395,10 +397,10 @@ def rehearse(
     """
     with explain_errors():
         sdp.live.serve.require_serve()
-        found = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
+        planned = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
         crowd = whole_number(people, "people")
         with show_steps() as say:
-            played = sdp.live.serve.rehearse(found, people=crowd, hostile=hostile, say=say)
+            played = sdp.live.serve.rehearse(*planned, people=crowd, hostile=hostile, say=say)
         if as_json:
             typer.echo(json.dumps(played.to_dict()))
         else:
@@ -428,10 +430,10 @@ def simulate(
     """
     with explain_errors():
         sdp.live.serve.require_serve()
-        found = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
+        planned = _read(survey, None, local_epsilon, noise=noise, trusted=trust_the_shuffler)
         said = read_pairs(column or [])
         files = reading.find(people)
-        collection, result, read = sdp.live.serve.try_survey(found, files, said, **reading.taken)
+        collection, result, read = sdp.live.serve.try_survey(*planned, files, said, **reading.taken)
         tell_simulated(read, as_json=as_json)
         if as_json:
             noises = {"noise": collection.pledge.noise.value, "left_out": read.left_out}

@@ -133,14 +133,14 @@ def _make_example(question: sdp.live.wire.Question) -> str:
 def _make_demonstration(folder: Path, place: sdp.live.serve.Place) -> sdp.live.serve.Home:
     survey = folder / "survey.toml"
     survey.write_text(_DEMONSTRATION)
-    found = sdp.live.read_survey(survey)
+    asked, usual = sdp.live.read_survey(survey)
     settings = replace(
-        found.settings,
+        usual,
         title="A demonstration survey",
         url=place.locate_shuffler(place.find_port()),
         people=2000,
     )
-    design = replace(found, settings=settings).choose_protocols()
+    design = sdp.live.choose_protocols(asked, settings)
     home = sdp.live.serve.Home(folder / "survey")
     home.create(*sdp.live.make_collection(design, settings))
     return home

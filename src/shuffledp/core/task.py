@@ -239,6 +239,8 @@ class Task(ABC):
     """The task that devices are asked, if it is another one: people choose a bin as they choose a category."""
     listed: ClassVar[bool] = True
     """Whether the values of the domain can be listed; if not, errors are those of one value that few have."""
+    ranked: ClassVar[bool] = False
+    """Whether errors are those of numbers of people, though the answers of people are numbers."""
 
     @abstractmethod
     def __init__(self, *, domain: Domain) -> None:
@@ -248,6 +250,16 @@ class Task(ABC):
     @abstractmethod
     def domain(self) -> Domain:
         """Where the values come from."""
+
+    @property
+    def document_name(self) -> str:
+        """What the document of a live collection calls it."""
+        return self.live_name or self.name
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the answer of a random sample of people is one about everybody."""
+        return self.adds or self.counts
 
     @property
     def values(self) -> int:

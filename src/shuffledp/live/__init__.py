@@ -16,9 +16,8 @@ if TYPE_CHECKING:
         LARGEST_FLOOR,
         LOCAL_EPSILON,
         Design,
-        DesignQuestion,
         Settings,
-        SurveyFile,
+        choose_other,
         choose_protocols,
         compare_noise,
         create,
@@ -50,7 +49,6 @@ __all__ = [
     "Analyzer",
     "AnalyzerSecrets",
     "Design",
-    "DesignQuestion",
     "Device",
     "Entry",
     "FolderLog",
@@ -65,9 +63,9 @@ __all__ = [
     "SqliteStore",
     "State",
     "Store",
-    "SurveyFile",
     "WindowRow",
     "check_promise",
+    "choose_other",
     "choose_protocols",
     "compare_noise",
     "create",
@@ -90,7 +88,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         __name__,
         {
             "analyzer": "Analyzer describe_trust",
-            "design": "LARGEST_FLOOR LOCAL_EPSILON Design DesignQuestion Settings SurveyFile choose_protocols compare_noise "
+            "design": "LARGEST_FLOOR LOCAL_EPSILON Design Settings choose_other choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent check_promise read_reply",
             "disk": "write_private",

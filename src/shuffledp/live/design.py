@@ -1,17 +1,18 @@
 """From a survey to a collection: which protocol carries each question, and what can be promised.
 
-The floor is for the whole report. Either a report answers every question, and they share the floor by their weights;
-or it answers one random question with the whole floor, if that is more accurate. Then the shuffled guarantee at min_batch is computed from the composed privacy curves. If it is worse than what was
-asked for, every question gets less of the floor, until it holds.
+The floor is what a report keeps from everybody, even if shuffler and analyzer conspire. It is for the whole report.
+Either a report answers every question, and they share the floor by their weights; or it answers one random question
+with the whole floor, if that is more accurate. Then the guarantee of a shuffled batch of min_batch reports is computed
+from the composed privacy curves. If it is worse than what was asked for, every question gets less of the floor, until
+it holds.
 """
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,26 +30,25 @@ from shuffledp.live.wire.document import LARGEST_FLOOR, Collection, Windows, wri
 from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.logo import pack_logo, unpack_logo
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
-from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.question import Question as WireQuestion
 from shuffledp.live.wire.texts import Asking, Texts, read_asking, suggest_kind
 from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.numerics.search import find_largest_above
 from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
-from shuffledp.protocols.one_question import SAMPLED, foresee_variance
-from shuffledp.questions import Question as SurveyQuestion
-from shuffledp.questions import Survey
+from shuffledp.protocols.one_question import foresee_variance
+from shuffledp.questions import Question, Survey
 from shuffledp.questions.source import read_table
-from shuffledp.tasks import GROUPED, TASKS, task_named
+from shuffledp.tasks import GROUPED, TASKS
+from shuffledp.tasks.groups import Grouped, spread_groups
 
 __all__ = [
     "LARGEST_FLOOR",
     "LOCAL_EPSILON",
     "Design",
-    "DesignQuestion",
     "Settings",
-    "SurveyFile",
+    "choose_other",
     "choose_protocols",
     "compare_noise",
     "create",
@@ -56,39 +56,16 @@ __all__ = [
     "generate_analyzer",
     "make_collection",
     "measure_influence",
-    "parse_survey",
     "read_survey",
 ]
 
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 _CLOSE = 0.01
-_RANKED = ("quantiles", "cdf", "range")  # whose errors are those of numbers of people
-_LABEL_YES = ("no", "yes")
+_BELOW = 1 - 1e-12  # so that floors that are rounded up do not add up to more
+_NO_AND_YES = ("no", "yes")
 _FROM_THE_RIGHT = ("ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi")
 """Languages that are written from right to left."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesignQuestion:
-    """A question of a survey: what it is about, and how much of the floor it may take."""
-
-    name: str
-    kind: str
-    """What a document calls the task: its name, mean_by_group or sum_by_group."""
-    task: Task
-    text: str
-    column: str
-    weight: float = 1.0
-    protocol: str | None = None
-    """Use this one, not the most accurate."""
-    groups: tuple[str, ...] = ()
-    """Of a number by group, which has a `range`, too."""
-    range: tuple[float, float] | None = None
-    asking: Asking | None = None
-    """How it is asked; None: as usual."""
-    answers: tuple[str, ...] = _LABEL_YES
-    """The words for no and yes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +105,24 @@ class Settings:
     contact: str | None = None
     logo: str | None = None
     """A small PNG or JPEG: of a survey file its path from there, otherwise as `pack_logo` writes it."""
+
+    @classmethod
+    def read(cls, survey: Survey, folder: Path | None = None) -> "Settings":
+        """Read the table `[collection]` of a survey; a logo is a file of the folder, or what a page has sent.
+
+        >>> survey = Survey.read({"epsilon": 1.0, "delta": 1e-6, "questions": {"home": {"task": "count"}}})
+        >>> Settings.read(survey).title
+        'survey'
+        """
+        # What a survey says for files too stands above; [collection] may say it again for people's devices.
+        content = {"title": survey.title, "honest": survey.honest, **survey.collection}
+        settings = read_table(cls, content, survey.source, "collection", what="[collection]")
+        try:
+            return replace(settings, logo=_read_logo(settings.logo, folder))
+        except (OSError, ValueError, ParameterError) as error:
+            raise survey.source.fail(
+                f"the logo cannot be taken: {error}", "collection", "logo"
+            ) from None
 
     @property
     def texts(self) -> Texts:
@@ -171,166 +166,128 @@ class Settings:
         return max(2, self.people // 2) if self.min_batch is None else self.min_batch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyFile:
-    """What a survey file says."""
-
-    epsilon: float
-    delta: float
-    asked: tuple[DesignQuestion, ...]
-    settings: Settings = field(default_factory=Settings)
-
-    def choose_protocols(self) -> "Design":
-        """The most accurate protocols for it."""
-        return choose_protocols(
-            self.asked, epsilon=self.epsilon, delta=self.delta, settings=self.settings
-        )
-
-    def choose_other(self, design: "Design") -> "Design":
-        """The best plan whose noise comes from servers if that of this one comes from devices, and the reverse.
-
-        `UnsupportedError` if there is none; with the same floor, unless there is none: then with the usual one.
-        """
-        other = Noise.DEVICES if design.served else Noise.SERVERS
-        settings = replace(self.settings, noise=other.value)
-        if other is Noise.DEVICES and math.isinf(settings.floor):
-            settings = replace(settings, local_epsilon=LOCAL_EPSILON)
-        return replace(self, settings=settings).choose_protocols()
+def read_survey(path: str | Path) -> tuple[Survey, Settings]:
+    """Read a survey file in TOML, the same as for files, and how it is run on people's devices: `[collection]`."""
+    survey = Survey.load(path)
+    return survey, Settings.read(survey, Path(path).parent)
 
 
-def read_survey(path: str | Path) -> SurveyFile:
-    """Read a survey file in TOML, the same as for files: `sdp.Survey` reads it, and names the line of what is wrong.
-
-    `[collection]` says how it is run on people's devices; a question may have a `text` for them.
-    """
-    return _take_survey(Survey.load(path), Path(path).parent)
-
-
-def parse_survey(content: Mapping[str, Any], path: Path) -> SurveyFile:
-    """Read a survey from tables; `path` is for messages and the title."""
-    return _take_survey(Survey.read(content, str(path)))
+def _read_logo(logo: str | None, folder: Path | None) -> str | None:
+    """Return the logo that a survey names, packed; without a folder, it is what a page has sent."""
+    if logo is None:
+        return None
+    if folder is None or logo.startswith("data:"):
+        return pack_logo(unpack_logo(logo))
+    return pack_logo((folder / logo).read_bytes())
 
 
-def _take_survey(survey: Survey, folder: Path | None = None) -> SurveyFile:
+def _declare_tasks(survey: Survey) -> list[Task]:
+    """Return what devices are asked: the task of each question, with its domain and groups."""
     if survey.model is not Model.SHUFFLE:
         raise survey.source.fail(
             'a live collection has a shuffler: leave out model, or write model = "shuffle"', "model"
         )
-    # What a survey says for files too stands above; [collection] may say it again for people's devices.
-    said = {"title": survey.title, "honest": survey.honest, **survey.collection}
-    settings = read_table(Settings, said, survey.source, "collection", what="[collection]")
-    try:
-        settings = replace(settings, logo=_read_logo(settings.logo, folder))
-    except (OSError, ValueError, ParameterError) as error:
-        raise survey.source.fail(
-            f"the logo cannot be taken: {error}", "collection", "logo"
-        ) from None
     for question in survey.questions:
-        _check_live(survey, question)
-    declared = {
-        question.name: task_named(question.task).declare(question.options).task
-        for question in survey.questions
-    }
-    return SurveyFile(
-        epsilon=positive("epsilon", survey.epsilon),
-        delta=survey.delta,
-        asked=tuple(_take_question(survey, each, declared) for each in survey.questions),
-        settings=settings,
-    )
+        with survey.locate(question):
+            _check_live(question)
+    declared = {name: each.task for name, each in survey.declare({}).items()}
+    found = []
+    for question in survey.questions:
+        task = declared[question.name]
+        if question.by is not None:
+            with survey.locate(question):
+                task = _pair(task, survey.find_groups(question, declared))
+        found.append(task)
+    return found
 
 
-def _read_logo(said: str | None, folder: Path | None) -> str | None:
-    """The logo that a survey names; without a folder, a page has sent it."""
-    if said is None:
-        return None
-    if folder is None or said.startswith("data:"):
-        return pack_logo(unpack_logo(said))
-    return pack_logo((folder / said).read_bytes())
-
-
-def _check_live(survey: Survey, question: SurveyQuestion) -> None:
+def _check_live(question: Question) -> None:
     """Refuse what devices cannot answer."""
-    with survey.locate(question):
-        if not question.kind.live:
-            able = ", ".join(name for name, each in TASKS.items() if each.live)
-            raise UnsupportedError(f"task={question.task!r} cannot be collected live; {able} can")
-        if question.error is not None:
-            raise UnsupportedError("a live collection cannot aim at an error yet")
-        if question.auto is not None:
-            raise UnsupportedError(
-                "'auto' is for files: a live collection declares lower and upper"
-            )
-        if question.optional:
-            raise UnsupportedError(
-                "optional is for files: people's devices are asked with a last category for no answer, and "
-                "asked = { skip = true }"
-            )
+    if not question.kind.live:
+        able = ", ".join(name for name, each in TASKS.items() if each.live)
+        raise UnsupportedError(f"task={question.task!r} cannot be collected live; {able} can")
+    if question.error is not None:
+        raise UnsupportedError("a live collection cannot aim at an error yet")
+    if question.auto is not None:
+        raise UnsupportedError("'auto' is for files: a live collection declares lower and upper")
+    if question.optional:
+        raise UnsupportedError(
+            "optional is for files: people's devices are asked with a last category for no answer, and "
+            "asked = { skip = true }"
+        )
 
 
-def _take_question(
-    survey: Survey, question: SurveyQuestion, declared: Mapping[str, Task]
-) -> DesignQuestion:
-    asked = DesignQuestion(
-        name=question.name,
-        kind=question.kind.live_name or question.task,
-        task=declared[question.name],
-        text=question.text or question.name,
-        column=question.column or question.name,
-        weight=1.0 if question.weight is None else question.weight,
-        protocol=question.protocol,
-        **_take_asking(survey, question, declared[question.name]),
-    )
-    if question.by is None:
-        return asked
-    with survey.locate(question):
-        return _pair(asked, survey.find_groups(question, declared).labels)
-
-
-def _take_asking(survey: Survey, question: SurveyQuestion, task: Task) -> dict[str, Any]:
-    """How devices ask it, and its own words for no and yes: what the document says of it, without what is usual."""
-    if question.asked is None:
-        return {}
-    said = dict(question.asked)
-    answers = said.pop("answers", None)
-    with survey.locate(question):
-        kind = question.kind.live_name or question.task
-        usual = Asking(kind=suggest_kind(kind)).to_dict()
-        domain = task.domain
-        labels = domain.labels if isinstance(domain, Categories) else None
-        asking = read_asking({**usual, **said}, question.name, kind, labels)
-        if answers is None:
-            return {"asking": asking}
-        if not task.yes_or_no or not isinstance(answers, list) or len(answers) != 2:
-            raise ParameterError("answers", answers, "must be the words for no and for yes")
-        return {"asking": asking, "answers": tuple(map(str, answers))}
-
-
-def _pair(asked: DesignQuestion, groups: tuple[str, ...]) -> DesignQuestion:
-    """A question by group as a histogram over pairs, so that nobody reveals their group.
+def _pair(task: Task, groups: Categories) -> Grouped:
+    """Return the task by group: devices send a pair of group and answer, so that nobody reveals their group.
 
     Of numbers only one of the two ends is sent, at random: far fewer pairs, and so far less noise.
     """
-    domain = asked.task.domain
-    if asked.kind not in GROUPED or not (asked.task.adds or asked.task.counts):
-        raise UnsupportedError(f"{asked.kind} by group cannot be collected live")
-    if asked.task.adds:
-        assert isinstance(domain, Reals | Integers)
-        ends = float(domain.lower), float(domain.upper)
-        kind, answers = f"{asked.kind}_by_group", tuple(map("{:g}".format, ends))
-        asked = replace(asked, groups=groups, range=ends)
-    else:
-        kind, answers = "histogram", _LABEL_YES if asked.task.yes_or_no else domain.labels
-    labels = tuple(f"{group}: {answer}" for group in groups for answer in answers)
-    return replace(
-        asked, kind=kind, task=task_named("histogram").declare({"categories": labels}).task
+    if task.name not in GROUPED or not (task.adds or task.counts):
+        raise UnsupportedError(f"{task.document_name} by group cannot be collected live")
+    if not task.adds:
+        return Grouped.of(task, groups)
+    domain = task.domain
+    assert isinstance(domain, Reals | Integers)
+    return Grouped.at_ends(type(task), (float(domain.lower), float(domain.upper)), groups)
+
+
+def _write_question(
+    survey: Survey, question: Question, task: Task, protocol: ShuffleProtocol
+) -> WireQuestion:
+    """Return the question as it stands in the document."""
+    with survey.locate(question):
+        asking, no_and_yes = _read_asking(question, task)
+        labels: tuple[str, ...] | None = None
+        ends: tuple[float, float] | None = None
+        if isinstance(task, Grouped):
+            labels, ends = _label_pairs(task)
+        elif task.yes_or_no:
+            labels = no_and_yes
+        elif isinstance(protocol.randomizer.domain, Categories):
+            labels = task.domain.labels
+    return WireQuestion(
+        name=question.name,
+        text=question.text or question.name,
+        task=task.document_name,
+        protocol=protocol,
+        labels=labels,
+        range=ends,
+        asking=asking,
     )
+
+
+def _label_pairs(task: Grouped) -> tuple[tuple[str, ...], tuple[float, float] | None]:
+    """Return what people choose among: groups and a number between two ends, or pairs of group and answer."""
+    answers, groups = task.domain.parts
+    if isinstance(answers, Reals):
+        return groups.labels, (answers.lower, answers.upper)
+    words = _NO_AND_YES if task.asked.yes_or_no else answers.labels
+    pairs = tuple(f"{group}: {word}" for group in groups.labels for word in words)
+    return Categories(k=len(pairs), names=pairs).labels, None  # which refuses two that are alike
+
+
+def _read_asking(question: Question, task: Task) -> tuple[Asking | None, tuple[str, ...]]:
+    """Return how devices ask it (None: as usual), and the words for no and yes."""
+    if question.asked is None:
+        return None, _NO_AND_YES
+    content = dict(question.asked)
+    words = content.pop("answers", None)
+    name, domain = task.document_name, task.domain
+    usual = Asking(kind=suggest_kind(name)).to_dict()
+    labels = domain.labels if isinstance(domain, Categories) else None
+    asking = read_asking({**usual, **content}, question.name, name, labels)
+    if words is None:
+        return asking, _NO_AND_YES
+    if not task.yes_or_no or not isinstance(words, list) or len(words) != 2:
+        raise ParameterError("answers", words, "must be the words for no and for yes")
+    return asking, tuple(map(str, words))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """The questions with their protocols, and the promise that holds for them."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[WireQuestion, ...]
     pledge: Pledge
     limited_by: str
     """What keeps the answers from being more accurate: the floor, the promise, or the servers' noise."""
@@ -379,7 +336,7 @@ class Design:
         return f"{known} ({others}: not known)" if others else known
 
 
-def measure_influence(question: Question) -> float:
+def measure_influence(question: WireQuestion) -> float:
     """By how many people one message can move the answer, rounded up; infinite for words, where no bound is known."""
     offered = question.protocol.offers.influence
     assert offered is not None  # as that of all protocols that can be carried
@@ -394,20 +351,19 @@ def measure_influence(question: Question) -> float:
     return math.nextafter(float(influence), math.inf)
 
 
-def choose_protocols(
-    asked: Sequence[DesignQuestion], *, epsilon: float, delta: float, settings: Settings
-) -> Design:
-    """The most accurate protocols within the floor and the promise, by the noise of devices or servers.
+def choose_protocols(survey: Survey, settings: Settings) -> Design:
+    """Choose the most accurate protocols within the floor and the promise, by the noise of devices or servers.
 
     Of devices the floor usually decides: shuffling makes far more of it than was asked for, and the promise says so.
     """
+    tasks = _declare_tasks(survey)
     floor = settings.floor
     whole("people", settings.people, at_least=2)
     batch = whole("min_batch", settings.batch, at_least=2)
     honest_users(batch, settings.honest)
     pledge = Pledge(
-        epsilon=positive("epsilon", epsilon),
-        delta=fraction_of_one("delta", delta),
+        epsilon=positive("epsilon", survey.epsilon),
+        delta=fraction_of_one("delta", survey.delta),
         honest=settings.honest,
         min_batch=batch,
         local_epsilon=floor,
@@ -426,48 +382,73 @@ def choose_protocols(
             f"must be {most}: {where}, people keep nothing from a shuffler that conspires; if it is "
             "trusted, say trust_the_shuffler (--trust-the-shuffler)",
         )
-    found, refused = [], []
+    designs, refused = [], []
     for noise in settings.noises:
         try:
-            found.append(_choose_best(asked, replace(pledge, noise=noise), settings))
+            designs.append(_choose_best(survey, tasks, replace(pledge, noise=noise), settings))
         except UnsupportedError as error:
             refused.append(error)
-    if not found:
+    if not designs:
         raise refused[0] if len(refused) == 1 else UnsupportedError("; ".join(map(str, refused)))
-    return min(found, key=lambda each: foresee_error(each, settings.people))
+    return min(designs, key=lambda each: foresee_error(each, settings.people))
 
 
-def _choose_best(asked: Sequence[DesignQuestion], pledge: Pledge, settings: Settings) -> Design:
-    """The most accurate plan with this noise: every question, or one random question for each report."""
+def choose_other(survey: Survey, settings: Settings, design: Design) -> Design:
+    """Choose the best plan whose noise comes from servers if that of this one comes from devices, and the reverse.
+
+    `UnsupportedError` if there is none. The floor is the same; if there is none, the usual one.
+    """
+    other = Noise.DEVICES if design.served else Noise.SERVERS
+    settings = replace(settings, noise=other.value)
+    if other is Noise.DEVICES and math.isinf(settings.floor):
+        settings = replace(settings, local_epsilon=LOCAL_EPSILON)
+    return choose_protocols(survey, settings)
+
+
+def _choose_best(
+    survey: Survey, tasks: Sequence[Task], pledge: Pledge, settings: Settings
+) -> Design:
+    """Choose the most accurate plan with this noise: every question, or one random question for each report."""
     plan = _plan_servers if pledge.noise is Noise.SERVERS else _plan_devices
     designs = []
     if settings.one_question is not True:
-        designs.append(plan(asked, pledge, settings.people))
-    if settings.one_question or (settings.one_question is None and _may_sample(asked, settings)):
-        designs.append(plan(asked, replace(pledge, one_question=True), settings.people))
+        designs.append(plan(survey, tasks, pledge, settings.people))
+    if settings.one_question or (
+        settings.one_question is None and _may_sample(survey, tasks, settings)
+    ):
+        designs.append(plan(survey, tasks, replace(pledge, one_question=True), settings.people))
     best = min(designs, key=lambda each: foresee_error(each, settings.people))
     for each in best.questions:
         check_sight(each.protocol, settings.people)
     return best
 
 
-def _plan_devices(asked: Sequence[DesignQuestion], pledge: Pledge, people: int) -> Design:
-    floor, weights = pledge.local_epsilon, sum(each.weight for each in asked)
-    if pledge.one_question:
-        crowd = max(2, people // len(asked))
-        chosen = [_choose(each, floor, crowd) for each in asked]
-    else:
-        chosen = [
-            _choose(each, floor * each.weight / weights * (1 - 1e-12), people) for each in asked
-        ]
-    return _fit(asked, chosen, pledge)
+def _plan_devices(survey: Survey, tasks: Sequence[Task], pledge: Pledge, people: int) -> Design:
+    floor, asked = pledge.local_epsilon, survey.questions
+    weights = sum(each.weight or 1.0 for each in asked)
+    questions = []
+    for question, task in zip(asked, tasks, strict=True):
+        if pledge.one_question:
+            epsilon0, crowd = floor, people // len(asked)
+        else:
+            epsilon0, crowd = floor * (question.weight or 1.0) / weights * _BELOW, people
+        protocol = choose(
+            spread_groups(task),
+            n=max(2, crowd),
+            epsilon=epsilon0,
+            model=Model.LOCAL,
+            protocol=question.protocol,
+        )
+        assert isinstance(protocol, ShuffleProtocol)
+        questions.append(_write_question(survey, question, task, protocol))
+    return _fit(questions, pledge)
 
 
-def _plan_servers(asked: Sequence[DesignQuestion], pledge: Pledge, people: int) -> Design:
-    made = serve_questions(asked, pledge, people)
+def _plan_servers(survey: Survey, tasks: Sequence[Task], pledge: Pledge, people: int) -> Design:
+    protocols = serve_questions(survey.questions, tasks, pledge, people)
     questions = tuple(
-        replace(_question(each, protocol), noise=describe_dummies(protocol))
-        for each, protocol in zip(asked, made, strict=True)
+        replace(_write_question(survey, *each), noise=describe_dummies(each[-1]))
+        for each in zip(survey.questions, tasks, protocols, strict=True)
     )
     floor = add_floors(questions, one=pledge.one_question)
     if math.isfinite(floor):
@@ -477,13 +458,14 @@ def _plan_servers(asked: Sequence[DesignQuestion], pledge: Pledge, people: int) 
     return Design(questions=questions, pledge=stated, limited_by="the servers' noise")
 
 
-def _may_sample(asked: Sequence[DesignQuestion], settings: Settings) -> bool:
-    """Whether one random question of several is possible."""
+def _may_sample(survey: Survey, tasks: Sequence[Task], settings: Settings) -> bool:
+    """Return whether one random question of several is possible."""
     if math.isinf(settings.floor):
         return False  # the noise of all questions together is as small, and nobody is left out
     once = settings.reports_per_device == 1 or not settings.composed
-    alike = len({each.weight for each in asked}) == 1  # everybody has the same chance to be asked
-    return once and alike and len(asked) > 1 and all(each.kind in SAMPLED for each in asked)
+    # Everybody has the same chance to be asked.
+    alike = len({question.weight or 1.0 for question in survey.questions}) == 1
+    return once and alike and len(tasks) > 1 and all(task.sampled for task in tasks)
 
 
 def foresee_error(design: Design, people: int) -> float:
@@ -514,12 +496,10 @@ def foresee_error(design: Design, people: int) -> float:
     return max(errors)
 
 
-def compare_noise(survey: SurveyFile, design: Design) -> str:
+def compare_noise(survey: Survey, settings: Settings, design: Design) -> str:
     """Say whose noise a plan has, how large its errors are, and what the other noise would give."""
-    people = survey.settings.people
-    numbers = [
-        each for each in design.questions if each.ends is not None and each.task not in _RANKED
-    ]
+    people = settings.people
+    numbers = [each for each in design.questions if each.ends is not None and not each.kind.ranked]
 
     def show(plan: Design) -> str:
         error = foresee_error(plan, people)
@@ -528,40 +508,27 @@ def compare_noise(survey: SurveyFile, design: Design) -> str:
         return f"{people * error:.3g} people"
 
     mine, others = ("servers", "devices") if design.served else ("devices", "servers")
-    said = f"The {mine} add the noise: standard errors are up to {show(design)}"
+    plain = f"The {mine} add the noise: standard errors are up to {show(design)}"
     try:
-        other = survey.choose_other(design)
+        other = choose_other(survey, settings, design)
     except ShuffledpError as error:
-        return f"{said}. The {others} cannot: {error}."
+        return f"{plain}. The {others} cannot: {error}."
     usual = ", with the usual floor" if math.isinf(design.pledge.local_epsilon) else ""
-    return f"{said}; if the {others} did{usual}, up to {show(other)}."
+    return f"{plain}; if the {others} did{usual}, up to {show(other)}."
 
 
-def _choose(asked: DesignQuestion, epsilon0: float, people: int) -> ShuffleProtocol:
-    made = choose(
-        asked.task, n=max(2, people), epsilon=epsilon0, model=Model.LOCAL, protocol=asked.protocol
-    )
-    assert isinstance(made, ShuffleProtocol)
-    return made
-
-
-def _fit(
-    asked: Sequence[DesignQuestion], chosen: Sequence[ShuffleProtocol], pledge: Pledge
-) -> Design:
-    """The design with the largest local epsilons within the floor that keep the promise."""
+def _fit(questions: Sequence[WireQuestion], pledge: Pledge) -> Design:
+    """Return the design with the largest local epsilons within the floor that keep the promise."""
 
     @cache
-    def at(share: float) -> tuple[tuple[Question, ...], float]:
-        questions = tuple(
-            _question(each, _scale(protocol, share))
-            for each, protocol in zip(asked, chosen, strict=True)
-        )
-        return questions, compute_guarantee(questions, pledge).epsilon
+    def at(share: float) -> tuple[tuple[WireQuestion, ...], float]:
+        scaled = tuple(replace(each, protocol=_scale(each.protocol, share)) for each in questions)
+        return scaled, compute_guarantee(scaled, pledge).epsilon
 
     def spare(share: float) -> float:
         return math.log(pledge.epsilon / max(at(share)[1], 1e-300))
 
-    questions, reached = at(1.0)
+    fitted, reached = at(1.0)
     limited_by = "the floor"
     if reached > pledge.epsilon:
         limited_by = "the promise"
@@ -570,43 +537,22 @@ def _fit(
         share = find_largest_above(
             spare, end=1.0, guess=pledge.epsilon / reached, tolerance=_CLOSE, floor=least
         )
-        questions, reached = at(share)
+        fitted, reached = at(share)
+    floor = round_up(add_floors(fitted, one=pledge.one_question), 4)
     return Design(
-        questions=questions,
+        questions=fitted,
         pledge=replace(
             pledge,
             epsilon=min(pledge.epsilon, float(round_up(reached, 4))),
-            local_epsilon=min(
-                pledge.local_epsilon,
-                float(round_up(add_floors(questions, one=pledge.one_question), 4)),
-            ),
+            local_epsilon=min(pledge.local_epsilon, float(floor)),
         ),
         limited_by=limited_by,
     )
 
 
 def _scale(protocol: ShuffleProtocol, share: float) -> ShuffleProtocol:
-    given = dict(protocol.parameters)
-    return make(protocol.name, **{**given, "epsilon": given["epsilon"] * share})
-
-
-def _question(asked: DesignQuestion, protocol: ShuffleProtocol) -> Question:
-    labels: tuple[str, ...] | None = None
-    if asked.task.yes_or_no:
-        labels = asked.answers
-    elif asked.groups:
-        labels = asked.groups
-    elif isinstance(protocol.randomizer.domain, Categories):
-        labels = asked.task.domain.labels
-    return Question(
-        name=asked.name,
-        text=asked.text,
-        task=asked.kind,
-        protocol=protocol,
-        labels=labels,
-        range=asked.range,
-        asking=asked.asking,
-    )
+    parameters = dict(protocol.parameters)
+    return make(protocol.name, **{**parameters, "epsilon": parameters["epsilon"] * share})
 
 
 def create(

@@ -1,18 +1,19 @@
 """Plans whose noise comes from the servers: which bins each question has, and the law of what is added to them.
 
-One message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers, whose number of points is the
-one with the smallest error (few people: few points); so is that of the cells, by the length of the answer's interval. All questions of a report share the promise, a count half as much as
-bins; and the floor, if there is one. One random question for each report has all of both.
+A message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers. There are as many points
+as make the smallest error, and as many cells as make the shortest interval: for few people, few. All questions of a
+report share the promise, in which a count takes half as much as bins do, and the floor, if there is one. If a report
+answers one random question, that one has all of both.
 
-A histogram whose categories would need more messages than a server may add is hashed (`protocols.server_hashing`): messages
-that support few categories have the smallest error, but need the most dummies.
+A histogram whose categories would need more messages than a server may add is hashed (`protocols.server_hashing`).
+Messages that support few categories have the smallest error, but need the most dummies.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,9 +32,10 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.task import Task
 from shuffledp.live.wire.noise import MOST_DUMMIES, Added, Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Pledge, set_served_aside
-from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.question import Question as WireQuestion
 from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.protocols.server_hashing import (
@@ -45,11 +47,12 @@ from shuffledp.protocols.server_hashing import (
     make_server_hashing,
 )
 from shuffledp.protocols.server_noise import make_server_noise
-
-if TYPE_CHECKING:
-    from shuffledp.live.design import DesignQuestion
+from shuffledp.questions import Question
 
 __all__ = ["add_noise", "describe_dummies", "serve_questions"]
+
+_Asked: TypeAlias = Sequence[tuple[Question, Task]]
+"""The questions of a survey, with what devices are asked."""
 
 _POINTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 _CELLS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -68,29 +71,31 @@ _ENOUGH = 1.01  # times the smallest standard error: fewer dummies are worth it
 
 
 def serve_questions(
-    asked: Sequence["DesignQuestion"], pledge: Pledge, people: int
+    questions: Sequence[Question], tasks: Sequence[Task], pledge: Pledge, people: int
 ) -> tuple[ShuffleProtocol, ...]:
-    """The protocol of each question, with the noise that keeps the promise, or `UnsupportedError`.
+    """Return the protocol of each question, with the noise that keeps the promise, or `UnsupportedError`.
 
     The floor is that of the pledge, infinite if there is none; so is whether a report answers one random question.
     """
-    for each in asked:
-        _check(each)
+    asked: _Asked = list(zip(questions, tasks, strict=True))
+    for question, task in asked:
+        _check(question, task)
     one, floor = pledge.one_question, pledge.local_epsilon
-    weights = math.fsum(each.weight for each in asked)
+    weights = [question.weight or 1.0 for question in questions]
+    total = math.fsum(weights)
     floors: list[float | None] = [
-        None if math.isinf(floor) else floor if one else floor * each.weight / weights * _BELOW
-        for each in asked
+        None if math.isinf(floor) else floor if one else floor * weight / total * _BELOW
+        for weight in weights
     ]
     parts = len(asked) if one else 1
     times = pledge.reports_per_device if pledge.composed else 1
     # What each question may have of the promise, if all had two numbers that change: to choose grids by.
-    shares = [1.0 if one else each.weight / weights / times for each in asked]
+    shares = [1.0 if one else weight / total / times for weight in weights]
     given = [
-        _choose_bins(each, epsilon0, people, pledge.epsilon * share, pledge.delta * share, parts)
-        for each, epsilon0, share in zip(asked, floors, shares, strict=True)
+        _choose_bins(task, epsilon0, people, pledge.epsilon * share, pledge.delta * share, parts)
+        for task, epsilon0, share in zip(tasks, floors, shares, strict=True)
     ]
-    able = [place for place, own in enumerate(given) if _may_hash(asked[place], own)]
+    able = _list_hashable(asked, given)
     made = _add_laws(asked, given, pledge)
     if able and math.isfinite(floor):  # of many categories it also errs less with a floor
         hashed = _hash_some(given, able)
@@ -103,9 +108,13 @@ def serve_questions(
     return made
 
 
-def _may_hash(asked: "DesignQuestion", given: dict[str, Any]) -> bool:
-    """Whether it is a histogram of so many categories that hashing may help."""
-    return asked.kind == given["task"] == TASK and given["k"] > _FEW and "s" not in given
+def _list_hashable(asked: _Asked, given: Sequence[dict[str, Any]]) -> list[int]:
+    """Return the places of the histograms of so many categories that hashing may help."""
+    return [
+        place
+        for place, ((_, task), bins) in enumerate(zip(asked, given, strict=True))
+        if task.document_name == bins["task"] == TASK and bins["k"] > _FEW and "s" not in bins
+    ]
 
 
 def _err(made: Sequence[ShuffleProtocol], places: Sequence[int], people: int) -> float:
@@ -118,7 +127,7 @@ def _err(made: Sequence[ShuffleProtocol], places: Sequence[int], people: int) ->
 
 
 def _add_laws(
-    asked: Sequence["DesignQuestion"], given: Sequence[dict[str, Any]], pledge: Pledge
+    asked: _Asked, given: Sequence[dict[str, Any]], pledge: Pledge
 ) -> tuple[ShuffleProtocol, ...]:
     """The protocols with the laws that keep the promise."""
     moved, left, times = _read_promise(asked, given, pledge)
@@ -130,13 +139,15 @@ def _add_laws(
 
 
 def _read_promise(
-    asked: Sequence["DesignQuestion"], given: Sequence[dict[str, Any]], pledge: Pledge
+    asked: _Asked, given: Sequence[dict[str, Any]], pledge: Pledge
 ) -> tuple[list[Moved], float, int]:
     """What each answer changes, what of delta is left for uniform words, and how often a device answers."""
     times = pledge.reports_per_device if pledge.composed else 1
     words = sum(MOST_DUMMIES if "s" in own else 2 * _count_bins(own) for own in given)
     left = set_served_aside(words, (1 + 3 * len(asked)) * times, pledge)
-    moved = [_move(own, each.weight) for each, own in zip(asked, given, strict=True)]
+    moved = [
+        _move(own, question.weight or 1.0) for (question, _), own in zip(asked, given, strict=True)
+    ]
     return moved, left, times
 
 
@@ -149,12 +160,12 @@ def _count(made: Sequence[ShuffleProtocol]) -> int:
 
 
 def _hash_largest(
-    asked: Sequence["DesignQuestion"],
+    asked: _Asked,
     given: Sequence[dict[str, Any]],
     made: Sequence[ShuffleProtocol],
 ) -> list[dict[str, Any]]:
     """The same, with the histogram hashed that has the most dummies of those that are not; or `UnsupportedError`."""
-    able = [place for place, own in enumerate(given) if _may_hash(asked[place], own)]
+    able = _list_hashable(asked, given)
     if not able:
         raise _refuse(asked, [describe_dummies(each) for each in made])
     chosen = max(able, key=lambda place: describe_dummies(made[place]).mean_total)
@@ -172,7 +183,7 @@ def _hash(given: dict[str, Any], support: float) -> dict[str, Any]:
 
 
 def _fit_hashing(
-    asked: Sequence["DesignQuestion"],
+    asked: _Asked,
     given: list[dict[str, Any]],
     pledge: Pledge,
     people: int,
@@ -195,7 +206,7 @@ def _fit_hashing(
 
 
 def _move_laws(
-    asked: Sequence["DesignQuestion"],
+    asked: _Asked,
     given: Sequence[dict[str, Any]],
     made: Sequence[ShuffleProtocol],
     pledge: Pledge,
@@ -246,23 +257,23 @@ def _choose_support(analyzer: AmongHashed, people: int, room: float) -> float:
 _ANY = CutLaplace(rate=1.0, most=1)
 
 
-def _check(asked: "DesignQuestion") -> None:
-    if not asked.task.listed:
+def _check(question: Question, task: Task) -> None:
+    if not task.listed:
         raise UnsupportedError(
-            f"question {asked.name!r}: words cannot have noise of the servers, since nobody can list their bins: "
+            f"question {question.name!r}: words cannot have noise of the servers, since nobody can list their bins: "
             'write noise = "devices"'
         )
-    if asked.protocol is not None:
+    if question.protocol is not None:
         raise UnsupportedError(
-            f"question {asked.name!r}: protocol = {asked.protocol!r} is for noise of the devices; with that of the "
+            f"question {question.name!r}: protocol = {question.protocol!r} is for noise of the devices; with that of the "
             "servers a message is one bin"
         )
 
 
-def _refuse(asked: Sequence["DesignQuestion"], laws: Sequence[Added]) -> UnsupportedError:
+def _refuse(asked: _Asked, laws: Sequence[Added]) -> UnsupportedError:
     total = sum(law.mean_total for law in laws)
     law, name = max(
-        ((law, each.name) for law, each in zip(laws, asked, strict=True)),
+        ((law, question.name) for law, (question, _) in zip(laws, asked, strict=True)),
         key=lambda pair: pair[0].mean_total,
     )
     return UnsupportedError(
@@ -286,7 +297,7 @@ def _move(given: dict[str, Any], weight: float) -> Moved:
 
 
 def _choose_bins(
-    asked: "DesignQuestion",
+    task: Task,
     epsilon0: float | None,
     people: int,
     epsilon: float,
@@ -295,23 +306,23 @@ def _choose_bins(
 ) -> dict[str, Any]:
     """The parameters of the protocol without its noise."""
     common = {"epsilon": epsilon0, "parts": parts}
-    arguments = asked.task.arguments()
-    if asked.task.yes_or_no:
+    arguments = task.arguments()
+    if task.yes_or_no:
         return {"task": "count", **common}
-    if asked.task.adds:
+    if task.adds:
         ends = {"lower": float(arguments["lower"]), "upper": float(arguments["upper"])}
-        number = {"task": asked.kind, **ends, **common}
+        number = {"task": task.document_name, **ends, **common}
         steps = min(
             (points - 1 for points in _POINTS),
             key=lambda steps: _foresee({**number, "steps": steps}, people, epsilon, delta),
         )
         return {**number, "steps": steps}
-    if Cells in asked.task.live:
+    if Cells in task.live:
         cells = {name: arguments[name] for name in ("lower", "upper", "at")}
         known = {name: each for name, each in cells.items() if each is not None}
-        question = {"task": asked.kind, **known, **common}
-        return _choose_cells(question, asked.task.domain, people, epsilon, delta)
-    return {"task": "histogram", "k": asked.task.domain.size, **common}
+        question = {"task": task.document_name, **known, **common}
+        return _choose_cells(question, task.domain, people, epsilon, delta)
+    return {"task": "histogram", "k": task.domain.size, **common}
 
 
 def _choose_cells(
@@ -390,7 +401,7 @@ def describe_dummies(protocol: ShuffleProtocol) -> Added:
 
 
 def add_noise(
-    questions: Sequence[Question], tallies: Sequence[Tally], reports: int, source: WordSource
+    questions: Sequence[WireQuestion], tallies: Sequence[Tally], reports: int, source: WordSource
 ) -> tuple[Tally, ...]:
     """The tallies with the analyzer's own noise, of so many reports: all that may leave it, or be stored.
 

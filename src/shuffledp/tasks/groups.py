@@ -145,6 +145,11 @@ _ASKED: Mapping[str, type[Task]] = {
 }
 GROUPED = tuple(_ASKED)
 """The questions that may be asked by group."""
+_BY_GROUP = "_by_group"
+BY_GROUP: Mapping[str, type[Task]] = {
+    f"{name}{_BY_GROUP}": task for name, task in _ASKED.items() if task.adds
+}
+"""What is asked about each group, by what documents of live collections call a number by group."""
 _FEW, _MOST_STEPS = 16, 64  # values that are counted as they are; steps of a grid
 _FEWEST_CELLS = 8
 _NOISE = 12.0  # of a bin at epsilon = 1, about
@@ -227,6 +232,14 @@ class Grouped(Task):
     def asked(self) -> type[Task]:
         """What is asked about each group."""
         return _ASKED[self.inner]
+
+    @property
+    def document_name(self) -> str:
+        return f"{self.inner}{_BY_GROUP}" if self.asked.adds else self.answered_by[0]
+
+    @property
+    def sampled(self) -> bool:
+        return not self.sums_up
 
     @property
     def shaped(self) -> bool:

@@ -64,6 +64,7 @@ class _Distributed(Task):
     options: ClassVar[tuple[Option, ...]] = (LOWER, UPPER, STEPS, AT)
     answered_by = ("quantiles",)
     live = (Integers, Cells)
+    ranked = True
 
     most: ClassVar[int] = _OWN
     """How many integers have cells of their own; more share as many cells."""
@@ -324,6 +325,7 @@ class Variance(_Distributed):
     most = _OWN_SPREAD
     answer = total = "the variance"
     unit = None
+    ranked = False
 
     def relate(self, n: int) -> float:
         return self._width**2 if isinstance(self.domain, Integers) else float(n)
@@ -349,6 +351,7 @@ class Std(_Distributed):
     most = _OWN_SPREAD
     answer = total = "the standard deviation"
     unit = None
+    ranked = False
 
     def relate(self, n: int) -> float:
         return self._width if isinstance(self.domain, Integers) else float(n)

@@ -1,13 +1,13 @@
 """The planner behind the operator's desk."""
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import live_support as live
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.live.design import make_collection, parse_survey
+from shuffledp.live.design import choose_protocols, make_collection
 from shuffledp.live.serve import folders
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.operator import Desk, Planner, read_form
@@ -94,8 +94,8 @@ def test_it_says_how_long_a_report_will_be(one_question, tokens):
     content = survey(
         questions={"home": {"task": "count"}, "work": {"task": "count"}}, collection=settings
     )
-    planned = parse_survey(content, Path("survey"))
-    collection, _, _ = make_collection(planned.choose_protocols(), planned.settings)
+    asked, said = live.read_tables(content)
+    collection, _, _ = make_collection(choose_protocols(asked, said), said)
     assert Planner().preview(content)["bytes"] == collection.report_size
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.design import parse_survey, read_survey
+from shuffledp.live.design import read_survey
 from shuffledp.live.wire import Collection
 from shuffledp.live.wire.logo import MOST_BYTES, check_logo, pack_logo, unpack_logo
 from shuffledp.live.wire.texts import Texts
@@ -118,7 +118,7 @@ def test_a_survey_file_names_a_picture_beside_it(tmp_path: Path):
     with pytest.raises(sdp.DataError, match=r"line 7: the logo cannot be taken: .*logo\.png"):
         read_survey(path)
     (tmp_path / "logo.png").write_bytes(make_png())
-    assert read_survey(path).settings.texts.logo == pack_logo(make_png())
+    assert read_survey(path)[1].texts.logo == pack_logo(make_png())
     (tmp_path / "logo.png").write_bytes(b"<svg/>")
     with pytest.raises(sdp.DataError, match="must be a PNG or JPEG"):
         read_survey(path)
@@ -128,8 +128,8 @@ def test_a_page_sends_a_picture_and_names_no_file(tmp_path: Path):
     (tmp_path / "logo.png").write_bytes(make_png())
     asked = {"epsilon": 1.0, "delta": 1e-6, "questions": {"home": {"task": "count"}}}
     logo = pack_logo(make_png())
-    sent = parse_survey({**asked, "collection": {"logo": logo}}, Path("survey"))
-    assert sent.settings.logo == logo
+    _, settings = live.read_tables({**asked, "collection": {"logo": logo}})
+    assert settings.logo == logo
     named = {"logo": str(tmp_path / "logo.png")}
     with pytest.raises(sdp.DataError, match="the logo cannot be taken: must be a PNG or JPEG"):
-        parse_survey({**asked, "collection": named}, Path("survey"))
+        live.read_tables({**asked, "collection": named})

@@ -4,7 +4,6 @@ import json
 import subprocess
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from scipy.stats import binom
@@ -16,7 +15,7 @@ from shuffledp.accounting import base
 from shuffledp.accounting.amplify import profile
 from shuffledp.accounting.base import bound_generator
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.live.design import make_collection, parse_survey
+from shuffledp.live.design import choose_protocols, make_collection
 from shuffledp.live.wire import promise
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import compute_guarantee
@@ -79,8 +78,8 @@ def write(name):
     questions, collection = PLANS[name]
     content = {"epsilon": 1.0, "delta": 1e-8, "questions": questions}
     content["collection"] = {"people": 500, "url": "https://survey.example", **collection}
-    survey = parse_survey(content, Path("survey.toml"))
-    return make_collection(survey.choose_protocols(), survey.settings)[0].raw
+    survey, settings = live.read_tables(content)
+    return make_collection(choose_protocols(survey, settings), settings)[0].raw
 
 
 def change(raw, **promise):

@@ -29,11 +29,11 @@ from shuffledp.core.errors import (
 )
 from shuffledp.live.design import (
     LARGEST_FLOOR,
-    SurveyFile,
+    Settings,
+    choose_protocols,
     compare_noise,
     make_collection,
     measure_influence,
-    parse_survey,
 )
 from shuffledp.live.disk import make_private, write_whole
 from shuffledp.live.serve.client import Operator, connect
@@ -44,6 +44,7 @@ from shuffledp.live.serve.simulate import make_decreasing_law
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import foresee_estimate, measure_sight
 from shuffledp.protocols.one_question import foresee_variance
+from shuffledp.questions import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,17 +80,17 @@ class Planner:
         """The protocols, the promise, and error bars on a made-up result; solved for the floor if `error` is wanted."""
         return self._show(*self._plan(content))
 
-    def _plan(self, content: dict[str, Any]) -> tuple[Design, SurveyFile]:
+    def _plan(self, content: dict[str, Any]) -> tuple[Survey, Settings, Design]:
         """Choose protocols for what the form says; find the floor, if an error is wanted."""
         wanted = content.get("error")
-        survey = parse_survey(
-            {key: content[key] for key in content if key != "error"}, Path("survey")
-        )
-        design = self._solve(survey, float(wanted)) if wanted else survey.choose_protocols()
-        return design, survey
+        survey = Survey.read({key: content[key] for key in content if key != "error"})
+        settings = Settings.read(survey)
+        if not wanted:
+            return survey, settings, choose_protocols(survey, settings)
+        return survey, settings, self._solve(survey, settings, float(wanted))
 
-    def _show(self, design: Design, survey: SurveyFile) -> dict[str, Any]:
-        people = survey.settings.people
+    def _show(self, survey: Survey, settings: Settings, design: Design) -> dict[str, Any]:
+        people = settings.people
         pledge = design.pledge
         return {
             "epsilon": pledge.epsilon,
@@ -98,13 +99,13 @@ class Planner:
             "floor": _keep_finite(pledge.floor),
             "guess": pledge.guess,
             "noise": pledge.noise.value,
-            "compared": compare_noise(survey, design),
+            "compared": compare_noise(survey, settings, design),
             "min_batch": pledge.min_batch,
             "limited_by": design.limited_by,
             "one_question": pledge.one_question,
             "influence": _keep_finite(design.influence),
-            "bytes": design.measure_report(tokens=survey.settings.tokens),
-            "several": _price_several(design, survey),
+            "bytes": design.measure_report(tokens=settings.tokens),
+            "several": _price_several(survey, settings, design),
             "questions": [
                 {
                     "name": each.name,
@@ -120,27 +121,26 @@ class Planner:
             ],
         }
 
-    def _solve(self, survey: SurveyFile, wanted: float) -> Design:
-        """Return the smallest floor with which no bar errs by more than `wanted` of the range."""
-        low, high = 0.0, LARGEST_FLOOR / survey.settings.reports_per_device
-        if math.isinf(survey.settings.floor):
+    def _solve(self, survey: Survey, settings: Settings, wanted: float) -> Design:
+        """Return the design with the smallest floor with which no bar errs by more than `wanted` of the range."""
+        people = settings.people
+        low, high = 0.0, LARGEST_FLOOR / settings.reports_per_device
+        if math.isinf(settings.floor):
             low = high = math.inf  # there is none to look for
 
         def at(floor: float) -> Design:
-            said = survey.settings.local_epsilon if math.isinf(floor) else floor
-            settings = replace(survey.settings, local_epsilon=said)
-            return replace(survey, settings=settings).choose_protocols()
+            own = settings.local_epsilon if math.isinf(floor) else floor
+            return choose_protocols(survey, replace(settings, local_epsilon=own))
 
         best = at(high)
-        if _largest_error(best, survey.settings.people) > wanted:
+        if _largest_error(best, people) > wanted:
             raise UnsupportedError(
-                f"error={wanted:g} cannot be reached with {survey.settings.people:,} people and "
-                f"epsilon={survey.epsilon:g}"
+                f"error={wanted:g} cannot be reached with {people:,} people and epsilon={survey.epsilon:g}"
             )
         while low < high and high - low > _SOLVED * high:
             middle = (low + high) / 2
             design = at(middle)
-            if _largest_error(design, survey.settings.people) <= wanted:
+            if _largest_error(design, people) <= wanted:
                 high, best = middle, design
             else:
                 low = middle
@@ -223,21 +223,20 @@ def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[st
     return counts.astype(np.float64), question.labels or domain.labels
 
 
-def _price_several(design: Design, survey: SurveyFile) -> list[dict[str, Any]]:
+def _price_several(survey: Survey, settings: Settings, design: Design) -> list[dict[str, Any]]:
     """How exact the choices of each "choose several" are, in shares of the people, and how exact one alone would be."""
     groups: dict[str, list[Question]] = {}
     for each in design.questions:
         if each.asked.part_of is not None:
             groups.setdefault(each.asked.part_of.name, []).append(each)
-    people, floor = survey.settings.people, design.pledge.local_epsilon
-    settings = survey.settings
+    people, floor = settings.people, design.pledge.local_epsilon
     if math.isfinite(floor):  # it may have been solved for
         settings = replace(settings, local_epsilon=floor)
     priced = []
     for first, *more in groups.values():
         left_out = {each.name for each in more}
-        kept = tuple(each for each in survey.asked if each.name not in left_out)
-        alone = replace(survey, asked=kept, settings=settings).choose_protocols()
+        kept = tuple(each for each in survey.questions if each.name not in left_out)
+        alone = choose_protocols(replace(survey, questions=kept), settings)
         (same,) = (each for each in alone.questions if each.name == first.name)
         assert first.asked.part_of is not None
         shares = [
@@ -338,15 +337,14 @@ class Desk(Planner):
 
     def preview(self, content: dict[str, Any]) -> dict[str, Any]:
         """Show what a survey would give, and draft its document: `start` starts that one, byte for byte."""
-        design, survey = self._plan(content)
-        url = self.place.locate_shuffler(self.place.find_port())
-        settings = replace(survey.settings, url=url)
+        survey, settings, design = self._plan(content)
+        settings = replace(settings, url=self.place.locate_shuffler(self.place.find_port()))
         draft = _Draft(*make_collection(design, settings), made=self._clock())
         with self._lock:
             self._drafts[draft.collection.id.hex()] = draft
             for old in list(self._drafts)[:-_MOST_DRAFTS]:
                 del self._drafts[old]
-        return {**self._show(design, survey), "draft": draft.collection.id.hex()}
+        return {**self._show(survey, settings, design), "draft": draft.collection.id.hex()}
 
     def start(self, content: dict[str, Any]) -> dict[str, Any]:
         """Start the collection of a draft on this machine, with its roles."""

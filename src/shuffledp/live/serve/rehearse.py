@@ -24,7 +24,7 @@ from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
-from shuffledp.live.design import make_collection
+from shuffledp.live.design import choose_protocols, make_collection
 from shuffledp.live.serve.client import Operator, connect, send_upload
 from shuffledp.live.serve.folders import Home, find_port, play_roles
 from shuffledp.live.serve.simulate import make_decreasing_law, seal_people, send_people
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
     from shuffledp.core.arrays import Codes
     from shuffledp.core.texts import Texts
-    from shuffledp.live.design import SurveyFile
+    from shuffledp.live.design import Settings
     from shuffledp.live.wire.document import Collection
     from shuffledp.live.wire.question import Question
+    from shuffledp.questions import Survey
 
 _PATIENCE = 600.0
 _WORDS = 50  # that are made up
@@ -96,7 +97,8 @@ class Rehearsal:
 
 
 def rehearse(
-    survey: SurveyFile,
+    survey: Survey,
+    settings: Settings,
     *,
     people: int,
     hostile: float = 0.0,
@@ -108,7 +110,7 @@ def rehearse(
         raise ParameterError("hostile", hostile, "must be from 0 to 0.5")
     began = time.monotonic()
     settings = replace(
-        survey.settings,
+        settings,
         people=people,
         url=f"http://127.0.0.1:{find_port()}",
         start=int(time.time()) - 1,
@@ -123,7 +125,7 @@ def rehearse(
             f"min_batch={settings.batch:,} needs more than {people:,} people: nothing would be published"
         )
     say("choosing the protocols")
-    design = replace(survey, settings=settings).choose_protocols()
+    design = choose_protocols(survey, settings)
     collection, shuffler, analyzer = make_collection(design, settings)
     with TemporaryDirectory(prefix="shuffledp-rehearsal-") as folder:
         home = Home(Path(folder) / "survey")

@@ -14,7 +14,7 @@ import numpy as np
 from shuffledp.core.domain import Bits, Categories, Reals
 from shuffledp.core.errors import DataError, MismatchError, WireError
 from shuffledp.live.analyzer import answer_question, count_messages
-from shuffledp.live.design import make_collection
+from shuffledp.live.design import choose_protocols, make_collection
 from shuffledp.live.serve.client import connect, send_upload
 from shuffledp.live.serve.pool import start_pool
 from shuffledp.live.servers import add_noise
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from shuffledp.core.domain import Domain
     from shuffledp.core.randomizer import WordSource
     from shuffledp.engine import Filter, OnInvalid, Paths
-    from shuffledp.live.design import SurveyFile
+    from shuffledp.live.design import Settings
     from shuffledp.live.wire.question import Question
+    from shuffledp.questions import Survey
 
 _PIECE = 1_000  # people whose reports are sealed at once
 _FEW = 2_000  # sealed sooner than a pool has started
@@ -191,7 +192,8 @@ def _translate(array: Any, words: Sequence[str]) -> Any:
 
 
 def try_survey(
-    survey: SurveyFile,
+    survey: Survey,
+    settings: Settings,
     paths: Paths,
     columns: Mapping[str, str] | None = None,
     source: WordSource | None = None,
@@ -205,11 +207,10 @@ def try_survey(
     sent. This machine sees every value. `where` and `on_invalid` are those of `read_places`.
     """
     words = SecureWords() if source is None else source
-    collection = _plan(survey)
+    collection = _plan(survey, settings)
     read = partial(read_places, paths=paths, columns=columns, where=where, on_invalid=on_invalid)
     people = read(collection).people
-    settings = replace(survey.settings, people=people, min_batch=None)
-    collection = _plan(replace(survey, settings=settings))
+    collection = _plan(survey, replace(settings, people=people, min_batch=None))
     # Planned for as many people as there are, grids may be others.
     read_again = read(collection)
     plains = np.concatenate(encode_many(collection, read_again.places, words))
@@ -225,8 +226,8 @@ def try_survey(
     return collection, {"window": 0, "questions": answers}, read_again
 
 
-def _plan(survey: SurveyFile) -> Collection:
-    return make_collection(survey.choose_protocols(), survey.settings)[0]
+def _plan(survey: Survey, settings: Settings) -> Collection:
+    return make_collection(choose_protocols(survey, settings), settings)[0]
 
 
 def make_decreasing_law(question: Question) -> Floats:

@@ -23,7 +23,6 @@ from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, com
 from shuffledp.live.wire.question import Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
 from shuffledp.live.wire.texts import Texts, read_texts
-from shuffledp.protocols.one_question import SAMPLED
 
 ONE_OPERATOR = "/one-operator"
 """How an address ends if one operator plays all roles there: every link says it, and every id depends on it."""
@@ -408,8 +407,11 @@ def read_url(text: str) -> str:
 def _check_one_question(found: Collection) -> None:
     if not found.pledge.one_question:
         return
-    if len(found.questions) < 2 or any(each.task not in SAMPLED for each in found.questions):
-        raise WireError("document", f"one question of several is for {', '.join(SAMPLED)}")
+    if len(found.questions) < 2 or not all(each.asks.sampled for each in found.questions):
+        raise WireError(
+            "document",
+            "one question of several is for counts, histograms, and sums and means not by group",
+        )
     if found.pledge.composed and found.pledge.reports_per_device > 1:
         raise WireError("document", "one question of several is not composed over several reports")
 

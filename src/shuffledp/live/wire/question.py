@@ -1,9 +1,12 @@
 """One question of a collection: its words, its protocol, and the way from an answer to a message.
 
-An answer has a *place*: the code of a category or of a word, a real number in units of 2^-41 of its range, or both for a
-number by group; of a number for a tree it is its cell. A place and the words of a tape make a message. Sums and means by group: the number is rounded to one of the
-two ends of its range, at random, so that its expectation is right, and what is sent is the pair of group and end, by a
-protocol for histograms. The noise comes later, so rounding costs no privacy.
+An answer has a *place*: for a category or a word its code, for a tree the index of its cell, for a real number its
+distance from the lower end in units of 2^-41 of the range, and for a number by group both the group and that distance.
+A place and some words of a tape make a message.
+
+For a sum or mean by group the device rounds the number to one of the two ends of its range, at random, so that its
+expectation is right, and sends the pair of group and end by a protocol for histograms. The noise comes later, so
+rounding costs no privacy.
 """
 
 import math
@@ -29,10 +32,9 @@ from shuffledp.live.wire.noise import Added, DummyKind, HashedDummies, read_dumm
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
 from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
 from shuffledp.tasks import task_named
-from shuffledp.tasks.groups import Grouped
+from shuffledp.tasks.groups import BY_GROUP, Grouped
 
 __all__ = [
-    "BY_GROUP",
     "CHOICE_BITS",
     "SERVED",
     "Question",
@@ -41,9 +43,6 @@ __all__ = [
     "read_questions",
 ]
 
-_BY_GROUP = "_by_group"
-BY_GROUP = ("mean_by_group", "sum_by_group")
-"""The tasks whose answers are a group and a number."""
 CHOICE_BITS = 64
 """Of the word that chooses the question then."""
 _MOST_LABELS = 10_000
@@ -137,7 +136,7 @@ class Question:
     @property
     def kind(self) -> type[Task]:
         """The class of the task: by group, of what is asked about each group."""
-        return task_named(self.task.removesuffix(_BY_GROUP))
+        return BY_GROUP.get(self.task) or task_named(self.task)
 
     @property
     def by_tree(self) -> bool:
@@ -440,7 +439,7 @@ def _serve(task: str, given: dict[str, Any], noise: Added) -> ShuffleProtocol:
     from shuffledp.protocols.server_hashing import TASK, make_server_hashing
     from shuffledp.protocols.server_noise import make_server_noise
 
-    bins = "histogram" if task in BY_GROUP else task
+    bins = Grouped.answered_by[0] if task in BY_GROUP else task
     if isinstance(noise, HashedDummies):
         if task != TASK:
             raise DataError(f"hashed noise is for histograms, not for {task}")
