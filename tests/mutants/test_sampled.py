@@ -425,7 +425,7 @@ def test_a_malformed_explanation_is_an_error(tmp_path, text):
     path = tmp_path / "explained.toml"
     path.write_text(text)
     with pytest.raises(sample.SampleError):
-        sample.load_explained(path)
+        sample.load_explained(tmp_path)
 
 
 def test_an_explanation_fits_the_change_and_no_other():

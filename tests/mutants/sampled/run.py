@@ -6,7 +6,7 @@ cover its line (choice.py, recording.py), in JavaScript all tests of the client,
 test passes without it, or if the tests take many times as long as without it. Whatever outlives the tests within the
 limit of time has survived, even if a test beyond the limit would notice.
 
-Mutants that are explained in explained.toml are not run and are left out of the share.
+Mutants that are explained in explained/ are not run and are left out of the share.
 
 Usage: make mutants-sample SEED=... [N=150] [ROOMS=foundation], or
 PYTHONPATH=tests python -m mutants.sampled.run --seed TEXT [--n 150] [--rooms NAMES] [--seconds 60] [--jobs 1]

@@ -178,20 +178,25 @@ class Explained:
         return here and (self.new == ANY or new == _strip(self.new.strip()))
 
 
-def load_explained(path: Path = HERE / "explained.toml") -> list[Explained]:
-    """The explained mutants.
+def load_explained(folder: Path = HERE / "explained") -> list[Explained]:
+    """Read the mutants that are left out of the share, from a file for each room.
+
+    `file` is the end of a path, `old` and `new` are the lines that the runner prints after - and +;
+    new = "*" is every change of a line that is tuning as a whole (how many at a time, where a search
+    starts). Each has its reason.
 
     >>> all(each.reason for each in load_explained())
     True
     """
-    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])
-    for entry in entries:
-        if entry.keys() != _KEYS or entry["kind"] not in KINDS or not entry["reason"].strip():
-            raise SampleError(f"{path.name}: {entry} must have {sorted(_KEYS)}; kind: {KINDS}")
-        if entry["old"] == entry["new"]:
-            raise SampleError(f"{path.name}: {entry} changes nothing")
-    found = [Explained(**entry) for entry in entries]
-    keys = Counter((each.file, each.old, each.new) for each in found)
+    entries: list[Explained] = []
+    for path in sorted(folder.glob("*.toml")):
+        for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", []):
+            if entry.keys() != _KEYS or entry["kind"] not in KINDS or not entry["reason"].strip():
+                raise SampleError(f"{path.name}: {entry} must have {sorted(_KEYS)}; kind: {KINDS}")
+            if entry["old"] == entry["new"]:
+                raise SampleError(f"{path.name}: {entry} changes nothing")
+            entries.append(Explained(**entry))
+    keys = Counter((each.file, each.old, each.new) for each in entries)
     if twice := [key for key, times in keys.items() if times > 1]:
-        raise SampleError(f"{path.name}: explained more than once: {twice}")
-    return found
+        raise SampleError(f"{folder.name}: explained more than once: {twice}")
+    return entries
