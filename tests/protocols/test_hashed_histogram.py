@@ -104,7 +104,7 @@ class TestFigures:
         [(0.1, 1e-6, 72.7), (1.0, 1e-6, 9.2), (1.0, 1e-10, 12.8), (0.1, 1e-10, 109)],
     )
     def test_two_messages_have_twice_the_variance_of_plain_dummies(self, epsilon, delta, wanted):
-        """The column of PROTOCOLS.md D.3b; our widths are rounded to 3 %."""
+        """The published table of errors; our widths are rounded to 3 %."""
         p = make(n=10**6, k=16, epsilon=epsilon, delta=delta, honest=1.0)
         counts = np.full(16, 10**6 // 16)
         assert rmse(p, counts)[0] == pytest.approx(wanted, rel=0.02)

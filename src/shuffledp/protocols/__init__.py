@@ -192,7 +192,7 @@ def _load_own(name: str) -> Spec:
 
 
 def list_registered() -> tuple[Spec, ...]:
-    """Every protocol: those of this package, then those that installed packages offer.
+    """List every protocol: those of this package, then those that installed packages offer.
 
     >>> len(list_registered()) >= len(REGISTRY)
     True
@@ -201,7 +201,7 @@ def list_registered() -> tuple[Spec, ...]:
 
 
 def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[Spec]:
-    """The protocols that answer one of the tasks, or those of them that are named, in that order; others are not loaded.
+    """List the protocols that answer one of the tasks, or those that are named, in that order; load no others.
 
     Those of other packages come before our late ones.
 

@@ -436,7 +436,7 @@ def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) 
     reference="Zhu, Dong, Wang 2022",
 )
 def make_local(*, epsilon: float, parts: Sequence[Mapping[str, Any]]) -> Parts:
-    """The same without a shuffler: each part is {"name", "protocol", its own parameters, "epsilon"}.
+    """Make it without a shuffler: each part is {"name", "protocol", its own parameters, "epsilon"}.
 
     Their epsilons add up, to no more than epsilon.
 

@@ -126,7 +126,7 @@ class CorrelatedCount:
         return PROOF
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """One bin, which loses a person or gains one."""
+        """Bound the delta of one bin, which loses a person or gains one."""
         return bound_delta(self, honest, epsilon, lambda noise: noise)
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:

@@ -244,7 +244,7 @@ def make(
     most_events: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """A histogram with correlated noise; the fraction `honest` of the users makes all of it.
+    """Make a histogram with correlated noise; the fraction `honest` of the users makes all of it.
 
     >>> p = make(n=1_000_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> f"{p.cost.messages_mean:.3f}", p.guarantee.delta <= 1e-6

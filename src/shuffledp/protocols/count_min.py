@@ -145,7 +145,7 @@ class CountMin:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """In every row at most two cells change, hidden by the row's own dummies."""
+        """Bound delta: in every row at most two cells change, hidden by the row's own dummies."""
         total = dummies(n=honest, rho=self.row.rho, pair=2 * self.row.hit).total
         return rows_delta(total=total, rows=self.rows, epsilon=epsilon)
 
@@ -258,7 +258,7 @@ class SketchError:
         return np.sqrt(self.noise.variance + others * ((1 - 1 / self.width) / self.width))
 
     def bound_squares(self, miss: float) -> float:
-        """At least F, except with probability `miss`."""
+        """Return at least F, except with probability `miss`."""
         n, w = float(self.n), self.width
         F = np.geomspace(n, n * n, _GRID) if n > 1 else np.ones(1)
         crossed = 2 * np.sqrt(self.noise.variance * (F + n * n / w)) + self._square_noise()
@@ -268,7 +268,7 @@ class SketchError:
         return float(F[min(last, len(F) - 1)])
 
     def _square_noise(self) -> float:
-        """At least the standard deviation of the sum of the squared noise in the cells of a row.
+        """Return at least the standard deviation of the sum of the squared noise in the cells of a row.
 
         With D dummies, the sum of squares is D and twice the pairs in one cell, which are uncorrelated: a variance of at most
         2 D^2 / w. Its mean given D is D (1 - 1/w) + (D - E[D])^2 / w; D varies like Bin(n, 1/2) at most.
@@ -435,7 +435,7 @@ def make(
     width: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """A histogram over k <= 2^32 categories in `rows` rows of `width` cells, a power of two.
+    """Make a histogram over k <= 2^32 categories in `rows` rows of `width` cells, a power of two.
 
     `seed` is public: it fixes the functions, and everybody must use the same; by default a new one is
     drawn. Without a width, one dummy per row and user is aimed at.
@@ -497,7 +497,7 @@ def _derive_functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], 
 
 
 def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
-    """At least the true delta for `rows` independent pairs, each with its own T ~ total: losses add up.
+    """Return at least the true delta for `rows` independent pairs, each with its own T ~ total: losses add up.
 
     >>> from shuffledp.accounting.decreasing_mean import PoissonTotal
     >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"

@@ -137,7 +137,7 @@ def make_local(
     task: str = "mean",
     word_bits: int = 64,
 ) -> Parts:
-    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of `steps` steps, from one bit each.
+    """Make a mean (or, with task="sum", the sum) of numbers in [lower, upper], on a grid of `steps` steps, from one bit each.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
 

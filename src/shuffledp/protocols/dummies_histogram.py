@@ -164,7 +164,7 @@ class DummiesHistogram:
         return message_tally(shuffled, self.k)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """All dummies that are tried fall into the bins, or are rejected, like words of one crowd."""
+        """Deal the tally: all dummies that are tried fall into the bins, or are rejected, like words of one crowd."""
         n = int(inputs.sum())
         tried = n * self.surely + binomial(n, self.threshold, self.word_bits, source)
         noise, _ = deal_uniform(tried, self.k, self.word_bits, source)

@@ -137,7 +137,7 @@ class FakeUsers:
 
 
 def blanket(f: Fraction) -> Blanket:
-    """One real vector against fake ones: the four cases of the two bits that x and x' differ in.
+    """Describe one real vector against fake ones: the four cases of the two bits that x and x' differ in.
 
     Relative to a fake vector, a real one of category x has the likelihood (1 - f) / f if bit x is one
     and f / (1 - f) if it is zero. Every fake vector is from the blanket, so its mass is 1 and the
@@ -164,7 +164,7 @@ def make(
     fake: int = 1,
     word_bits: int = WORD_BITS,
 ) -> Parts:
-    r"""A histogram over k categories with `fake` fake vectors per user.
+    r"""Make a histogram over k categories with `fake` fake vectors per user.
 
     `exact` takes about the smallest f whose delta is small enough. `paper` takes the published one,
 

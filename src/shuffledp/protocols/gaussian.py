@@ -93,7 +93,7 @@ class GaussianNoise(OneNumber):
         return (*self.shares[:0:-1], *self.shares)
 
     def _share(self, z: int) -> int:
-        """Of the words that send x + z, the one that sends everything included."""
+        """Return, of the words that send x + z, the one that sends everything included."""
         return 1 + (self.shares[abs(z)] if abs(z) <= self.reach else 0)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -110,7 +110,7 @@ class GaussianNoise(OneNumber):
         }
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """One walk for all values: their noise is a value's own, one word for each number is everybody's."""
+        """Deal by one walk for all values: their noise is a value's own, one word for each number is everybody's."""
         held = np.flatnonzero(inputs)
         noise, counts = deal(
             inputs[held], [self._noise], self.word_bits, source, common=[1] * self.alphabet
@@ -147,7 +147,7 @@ class GaussianNoise(OneNumber):
         return float_above(Fraction(over, E.denominator << self.word_bits))
 
     def blankets(self) -> tuple[Blanket, ...]:
-        """Of the two ends first, then of all other pairs; a pair and its mirror image are alike."""
+        """List the blankets of the two ends first, then of all other pairs; a pair and its mirror image are alike."""
         steps, size = self.domain.steps, self.alphabet
         laws = [[self._share(y - self.reach - x) for y in range(size)] for x in range(steps + 1)]
         common = [min(both) for both in zip(laws[0], laws[-1], strict=True)]
@@ -228,7 +228,7 @@ def _share_out(scale: Fraction, steps: int, bits: int) -> tuple[int, ...]:
 def calibrate_noise(
     *, n: int, epsilon: float, delta: float, domain: Reals, honest: float = HONEST
 ) -> GaussianNoise:
-    """The least Gaussian noise, to a part in a thousand, with which n shuffled messages are (epsilon, delta)-private.
+    """Find the least Gaussian noise, to 0.1 %, with which n shuffled messages are (epsilon, delta)-private.
 
     >>> device = calibrate_noise(n=1_000, epsilon=1.0, delta=1e-5, domain=Reals(lower=0, upper=1, steps=2))
     >>> 0.6 < device.sigma < 0.8

@@ -151,7 +151,7 @@ class HadamardResponse:
         )
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """The coin and the output are disjoint bits of the word.
+        """Deal the tally: the coin and the output are disjoint bits of the word.
 
         Outputs of those whose coin says so are moved, two by two, into the set S_x of their sender; all
         others are drawn among all K.
@@ -350,7 +350,7 @@ def _best_blocks(k: int, gain: Fraction | float) -> int:
 
 
 def walsh_hadamard(counts: NDArray[Number]) -> NDArray[Number]:
-    """Each row of counts[B, b] times the b x b Sylvester-Hadamard matrix, in b log2(b) additions.
+    """Multiply each row of counts[B, b] times the b x b Sylvester-Hadamard matrix, in b log2(b) additions.
 
     >>> walsh_hadamard(np.array([[5, 1, 0, 0]]))
     array([[6, 4, 6, 4]])

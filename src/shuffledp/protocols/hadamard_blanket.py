@@ -134,7 +134,7 @@ class HadamardBlanket(Dummied):
         return set(np.flatnonzero(~np.any(odd, axis=0)).tolist())
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """For each category, the number of messages that support it.
+        """Count, for each category, the messages that support it.
 
         The rows x + 1 are the solutions of tau linear equations over GF(2), so this takes time
         proportional to the messages and to what they support, not to their product with k.
@@ -178,7 +178,7 @@ def _agree(columns: Words, inputs: Codes) -> Words:
 def make(
     crowd: Crowd, promise: Promise, *, k: int, messages: float = 2.0, word_bits: int = 32
 ) -> Parts:
-    """A histogram over k < 2^28 categories, with at most about `messages` messages per user.
+    """Make a histogram over k < 2^28 categories, with at most about `messages` messages per user.
 
     tau is the largest number of columns with so few messages. A small n needs more than that, and gets it.
 

@@ -162,7 +162,7 @@ class HashedHistogram(Dummied):
 def make(
     crowd: Crowd, promise: Promise, *, k: int, messages: float = 2.0, word_bits: int = 64
 ) -> Parts:
-    """A histogram over k <= 2^32 categories, with about `messages` messages per user.
+    """Make a histogram over k <= 2^32 categories, with about `messages` messages per user.
 
     `messages` = 1 + c buys the variance mu + mu / c per category, mu the noise of plain dummies. A
     small n needs more than that, and gets it.

@@ -150,7 +150,7 @@ class HashedLevel(Dummied):
         return set(np.flatnonzero(self._hash(a, b, np.arange(self.k)) == v).tolist())
 
     def count(self, messages: Counts) -> Counts:
-        """For each category, the number of messages that support it."""
+        """Count, for each category, the messages that support it."""
         a, b, v = self._split(messages)
         length = (self.k - 1).bit_length()
         lines = multiples(a, 1 << length, self.r)
@@ -315,7 +315,7 @@ def make(
     levels: Sequence[float] | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """The distribution of integers lower .. upper, or of reals in `steps` cells, with about `messages` messages each.
+    """Make a distribution of integers lower .. upper, or of reals in `steps` cells, of about `messages` messages.
 
     A small n needs more than that, and gets it; where `tree` sends no more, take that one. `levels` are the epsilons
     that the levels keep on their own, at the common delta; without them all levels get the same noise, the least that

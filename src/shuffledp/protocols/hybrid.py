@@ -166,7 +166,7 @@ def make_local(
     task: str = "mean",
     word_bits: int = 64,
 ) -> Parts:
-    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
+    """Make a mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Up to epsilon = 0.61 one bit is better for every value, and this is `duchi` under another name.
 

@@ -98,7 +98,7 @@ class KRR(OneNumber):
         return (two_level_blanket(ratio=self.p / self.q, one=self.q, neither=rest),)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """One walk: lies are the same for all categories, and what is left is the truth."""
+        """Deal by one walk: lies are the same for all categories, and what is left is the truth."""
         left = (1 << self.word_bits) - self.k * self.share
         lies = [self.share] * self.k
         kept, lied = deal(inputs, [[left]], self.word_bits, source, common=lies)

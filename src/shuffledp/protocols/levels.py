@@ -127,7 +127,7 @@ class HiddenLevel:
     mean: Fraction
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at epsilon."""
+        """Return at least the true delta at epsilon."""
         if epsilon >= self.device.epsilon0:
             return 0.0
         starts, below = _place_cells(self.others, self.mean)
@@ -148,7 +148,7 @@ class HiddenLevel:
         )
 
     def _bound_given(self, m: int, epsilon: float) -> float:
-        """At least D_m: the target's message and m uniform ones."""
+        """Return at least D_m: the target's message and m uniform ones."""
         k, low = self.device.k, _low(self.device)
         high = 1 - (k - 1) * low
         E = exp_lower(epsilon)

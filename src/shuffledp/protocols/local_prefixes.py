@@ -505,7 +505,7 @@ class LocalWordsAnalyzer:
         return message_tally(shuffled, self.device.alphabet)
 
     def predict(self, n: int) -> LevelSight:
-        """What is seen among n people, if other words collide no more than in the mean: a forecast, and no bound.
+        """Foresee, without a bound, what is seen among n people if other words collide as in the mean.
 
         >>> made = make_local(bits=64, epsilon=1.0, seed=1)
         >>> made.analyzer.predict(10**6).find_count(0.95) > 20_000
@@ -565,7 +565,7 @@ class LocalWordsAnalyzer:
         raise UnsupportedError("which words are counted depends on the messages: none has a weight")
 
     def variance(self, inputs: Counts) -> Value:
-        """Of a word that few have, without collisions beyond the mean."""
+        """Return the variance for a word that few have, without collisions beyond the mean."""
         said = self.predict(int(inputs.sum()))
         assert said.spreads is not None
         return said.spreads[-1] / said.shares[-1] ** 2

@@ -145,7 +145,7 @@ class LocalTree(OneNumber):
         return message_tally(shuffled, self.alphabet)
 
     def measure(self, tally: Tally) -> list[Floats]:
-        """Every level is decoded by a fast Hadamard transform."""
+        """Measure the cells: every level is decoded by a fast Hadamard transform."""
         signs, found = tally.counts.reshape(-1, 2), []
         differences = signs[:, 0] - signs[:, 1]
         nodes = np.cumprod(self.shape).tolist()
@@ -193,7 +193,7 @@ def make_local(
     shape: Sequence[int] | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """The distribution of integers lower .. upper, or of reals in `steps` cells, for what `task` asks.
+    """Make a distribution of integers lower .. upper, or of reals in `steps` cells, for what `task` asks.
 
     >>> p = make_local(lower=0, upper=240, epsilon=1.0)
     >>> p.parameters["shape"], p.cost.bits_per_message

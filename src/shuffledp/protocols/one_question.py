@@ -178,7 +178,7 @@ class SampledError:
         return self._widen(self.own.interval(1 - outside), outside)
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        """If the protocol has one: the part of the sample always covers."""
+        """Return the exact interval, if the protocol has one: the part of the sample always covers."""
         outside = (1 - level) / 2
         return self._widen(self.own.exact_interval(1 - outside), outside)
 
@@ -217,7 +217,7 @@ def scale_up(estimate: Estimate, protocol: ShuffleProtocol, sampled: int, people
 
 
 def find_ends(protocol: ShuffleProtocol) -> tuple[float, float] | None:
-    """Of the numbers that are added up or averaged; None: people are counted.
+    """Return the ends of the numbers that are added up or averaged; None if people are counted.
 
     >>> from shuffledp import protocols
     >>> find_ends(protocols.rr.make_local(epsilon=1.0))
@@ -297,7 +297,7 @@ class OneQuestionAnalyzer:
         return join_estimates(self.names, self.estimates(tally))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
-        """If every question were answered by exactly its share of the people."""
+        """Return the weights as if every question were answered by exactly its share of the people."""
         return tuple(len(self.parts) * each for each in self.bundle.weights(message))
 
     def variance(self, inputs: Counts) -> Floats:
@@ -313,7 +313,7 @@ class OneQuestionAnalyzer:
 
 
 def foresee_variance(protocol: ShuffleProtocol, inputs: Counts, sampled: int) -> Floats:
-    """Of the answer about inputs[code] people if `sampled` of them are asked: noise, and the sample's.
+    """Foresee the variance of noise and sample if `sampled` of inputs[code] people are asked.
 
     >>> from shuffledp import protocols
     >>> rr = protocols.rr.make_local(epsilon=20.0)

@@ -119,7 +119,7 @@ class Piecewise(OneNumber):
         return {(y,): Fraction(self._share(y, near), self._words) for y in range(self.alphabet)}
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """One walk for some codes at a time: the window is a code's own, all the rest is the same for all."""
+        """Deal by one walk for some codes at a time: the window is a code's own, all the rest is the same for all."""
         common = [self.low + 1] * self.rest + [self.low] * (self.alphabet - self.rest)
         counts, held = np.zeros(self.alphabet, dtype=np.int64), np.flatnonzero(inputs)
         for some in np.array_split(held, 1 + len(held) * self.window // _AT_ONCE):
@@ -220,7 +220,7 @@ def make_local(
     task: str = "mean",
     word_bits: int = 64,
 ) -> Parts:
-    """The mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
+    """Make a mean (or, with task="sum", the sum) of numbers in [lower, upper], rounded to a grid of at most 2^15 steps.
 
     Integers are numbers too: a grid with steps of 1 holds them exactly.
 

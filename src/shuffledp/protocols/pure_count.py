@@ -164,7 +164,7 @@ class PureCountError:
         return math.sqrt(self.randomizer.variance(self.users))
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Every count whose two tails at the observed number are both above (1 - level) / 2."""
+        """Return every count whose two tails at the observed number are both above (1 - level) / 2."""
         tail, size = (1 - valid_level(level)) / 2, self._size
         error = (self.users + 1) * (16 * self.randomizer.d + 64) * 2.0**-53 * math.sqrt(size)
         if tail < 20 * error:
@@ -312,7 +312,7 @@ class PureAccountant:
     pure=True,
 )
 def make(crowd: Crowd, promise: Promise, *, word_bits: int = 64) -> Parts:
-    """The number of people whose bit is one, with delta = 0.
+    """Make a count of people whose bit is one, with delta = 0.
 
     >>> p = make(n=100, epsilon=1.0, honest=1.0)
     >>> p.guarantee.epsilon, p.guarantee.delta
@@ -383,7 +383,7 @@ class _Candidate:
 
 
 def _search(epsilon: float, users: int, word_bits: int) -> _Candidate:
-    """For each decay the fewest messages and then the least noise; of these the smallest error.
+    """Search, for each decay, the fewest messages and then the least noise; of these the smallest error.
 
     An error 3 % larger is accepted if it saves messages.
     """

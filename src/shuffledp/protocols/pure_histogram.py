@@ -88,7 +88,7 @@ class PureHistogram:
         return join_laws(laws, range(0, 2 * self.k, 2))
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Each bin is a count of its own."""
+        """Deal each bin as a count of its own."""
         n = int(inputs.sum())
         bins = [self.count.deal(np.array([n - c, c]), source).counts for c in inputs.tolist()]
         return Tally(counts=np.concatenate(bins), users=n)
@@ -185,7 +185,7 @@ class PureHistogramAnalyzer:
     pure=True,
 )
 def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
-    """How many people are in each of k categories, with delta = 0.
+    """Make a histogram of k categories, with delta = 0.
 
     >>> p = make(n=60, k=3, epsilon=2.0, honest=1.0)
     >>> p.guarantee.epsilon, p.guarantee.delta

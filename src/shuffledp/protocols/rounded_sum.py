@@ -179,7 +179,7 @@ class RoundedResponse(OneNumber):
         return (_level_blanket(Fraction(self.share + self.kept, self.share), self.levels, self.q),)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """One walk: lies are the same for all codes, the level below and the one above are each code's own."""
+        """Deal by one walk: lies are the same for all codes, the level below and the one above are each code's own."""
         seen = np.flatnonzero(inputs)
         rounded = [self._round(x) for x in seen.tolist()]
         ups = [int(self.kept * up) for _, up in rounded]
@@ -325,7 +325,7 @@ def make(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
+    """Make a sum (or a mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     `levels` is k, the best one unless given.
 
@@ -450,7 +450,7 @@ class RoundingSearch:
         return k, Fraction(gamma)
 
     def _gamma(self, k: int, share: float) -> float:
-        """At most the gamma of randomized response with epsilon0 = epsilon, which is private by itself."""
+        """Return at most the gamma of randomized response with epsilon0 = epsilon, which is private by itself."""
         return min((k + 1) * share, (k + 1) / (math.exp(min(self.epsilon, 700.0)) + k))
 
     def _search_best(self, gamma_of: Callable[[int], float]) -> int:

@@ -327,7 +327,7 @@ class GridError:
     exact_interval = interval
 
     def log_moment(self, weights: Floats) -> Floats:
-        """At least ln E[e^(w . Z)] for each row w of weights, Z the errors of the counts of the points.
+        """Return at least ln E[e^(w . Z)] for each row w of weights, Z the errors of the counts of the points.
 
         The servers' part is exact. A person adds at most the largest of what a person at one of the points adds.
         """
@@ -396,7 +396,7 @@ class CellsTree:
         return BinNoise(n=n, cells=self.domain.size, p=float(own.p), q=float(own.q), added=added)
 
     def find_influence(self, ranks: int) -> float:
-        """One message in place of another moves a rank by one person, or by 1 / (p - q) of them with a floor."""
+        """Bound how far one message moves a rank: one person, or 1 / (p - q) people with a floor."""
         return ranks * float(self.analyzer.influence())
 
 

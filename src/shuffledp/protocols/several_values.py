@@ -116,7 +116,7 @@ class AnyValues:
 
 
 def grow_delta(delta: float, values: int, epsilon: float) -> float:
-    """At least the delta of so many steps of epsilon / values and delta each.
+    """Return at least the delta of so many steps of epsilon / values and delta each.
 
     >>> round(grow_delta(1e-6, 2, 1.0) * 1e6, 3)
     2.649
@@ -179,7 +179,7 @@ def make_local(
     inner: str,
     options: Mapping[str, Any],
 ) -> Parts:
-    """The same without a shuffler: each value has epsilon / values.
+    """Make it without a shuffler: each value has epsilon / values.
 
     >>> four = make_local(epsilon=2.0, values=4, inner="krr", options={"k": 8})
     >>> 1.999 < four.guarantee.epsilon <= 2.0
@@ -204,7 +204,7 @@ def make_local(
 
 
 def _count_devices(crowd: Crowd, values: int) -> Crowd:
-    """A crowd of values, of which those of the honest people are honest."""
+    """Return the crowd of values, of which those of the honest people are honest."""
     n = crowd.n * values
     if crowd.trusted == crowd.n:
         return Crowd(n=n, honest=1.0)
@@ -235,7 +235,7 @@ def _compose(made: ShuffleProtocol, values: int, promise: Promise) -> Joint:
 def _find_budget(
     crowd: Crowd, promise: Promise, values: int, inner: str, options: str
 ) -> float | None:
-    """The largest epsilon of one value, nearly, with which all of a person's keep the promise; None: there is none."""
+    """Find nearly the largest epsilon of one value with which all of a person's keep the promise; None: none does."""
     devices = _count_devices(crowd, values)
     part = PartSpec(name=inner, protocol=inner, parameters=json.loads(options))
 

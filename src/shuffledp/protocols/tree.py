@@ -255,7 +255,7 @@ class TreeAnalyzer:
         raise UnsupportedError("a fitted tree has no weights of single messages")
 
     def variance(self, inputs: Counts) -> Value:
-        """At most that of a count of people, whatever the data are; of a quantile, of its rank: the mean over all cells."""
+        """Bound the variance of a count of people, whatever the data are; of a rank, take the mean over all cells."""
         return self.question.variance(self._leaves(int(inputs.sum())))
 
     def _leaves(self, n: int) -> Leaves:
@@ -265,7 +265,7 @@ class TreeAnalyzer:
 
 @lru_cache(maxsize=64)
 def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
-    """The smallest mu, within a part in 2,000, such that Poisson(mu) dummies per bin of each of `parts` histograms suffice.
+    """Find the smallest mu, to a part in 2,000, with which Poisson(mu) dummies per bin of `parts` histograms suffice.
 
     >>> round(joint_poisson_level(parts=2, epsilon=1.0, delta=1e-8), 1)
     109.6
@@ -290,7 +290,7 @@ def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def guess_level(parts: int, epsilon: float, delta: float) -> float:
-    """An approximation of it: each further part costs 2 / g^2, g the parameter of a Gaussian pair with this promise."""
+    """Guess it: each further part costs 2 / g^2, g the parameter of a Gaussian pair with this promise."""
     scale = gaussian_scale(Promise(epsilon=epsilon, delta=delta))
     return poisson_level(epsilon=epsilon, delta=delta) + (parts - 1) * 2 / scale**2
 
@@ -341,7 +341,7 @@ def make(
     levels: Sequence[float] | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """The distribution of integers lower .. upper, or of reals in `steps` cells, for what `task` asks.
+    """Make a distribution of integers lower .. upper, or of reals in `steps` cells, for what `task` asks.
 
     `levels` are the epsilons that the histograms of the levels keep on their own, at the common delta; without them
     all levels get the same noise, the least that keeps the promise.

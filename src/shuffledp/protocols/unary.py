@@ -80,7 +80,7 @@ class Unary:
 
     @classmethod
     def symmetric(cls, *, k: int, epsilon0: float, word_bits: int = WORD_BITS) -> "Unary":
-        r"""Every bit is flipped with probability q, ideally 1 / (e^(epsilon0 / 2) + 1).
+        r"""Flip every bit with probability q, ideally 1 / (e^(epsilon0 / 2) + 1).
 
         Two values differ in two bits, and each takes half of epsilon0. q is rounded up to a multiple
         of 2^-word_bits, which is the private direction. For every category, whatever its count,
@@ -171,7 +171,7 @@ class Unary:
         )
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Each category's bits: those of its holders, and those of everybody else."""
+        """Deal each category's bits: those of its holders, and those of everybody else."""
         users = int(inputs.sum())
         bits = np.concatenate([inputs, users - inputs])
         thresholds = [self.one] * self.k + [self.zero] * self.k

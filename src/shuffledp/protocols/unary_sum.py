@@ -168,7 +168,7 @@ class UnaryDevice:
         return low, x * self.per_code - low
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """All messages are equal, so only their number matters: a binomial one for each code, and the coins."""
+        """Deal the number of messages, since all are equal: a binomial one for each code, and the coins."""
         users, seen = int(inputs.sum()), np.flatnonzero(inputs)
         mask = (1 << self.fraction_bits) - 1
         exact = [x * self.slope for x in seen.tolist()]
@@ -295,7 +295,7 @@ def make(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
+    """Make a sum (or a mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     `ones` is r; unless given it is epsilon sqrt(n), or the number of steps if that is less.
 

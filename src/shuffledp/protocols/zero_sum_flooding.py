@@ -188,7 +188,7 @@ class Flooding:
         return cells(self.levels, self.budget)
 
     def delta(self, level: float) -> float:
-        """At least the sum of all delta_s, if every K is Poisson(level)."""
+        """Return at least the sum of all delta_s, if every K is Poisson(level)."""
         if level > _LARGEST_LEVEL:
             raise UnsupportedError(f"level={level!r} is too large for this routine")
         top = math.ceil(level + 12 * math.sqrt(level)) + 60
@@ -230,7 +230,7 @@ def _level(flood: Flooding, delta: float) -> float:
 
 
 def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:
-    """At least Pr[NB(K, p) <= shift - 1 + p (K - 1) / (e^rate - p)], by Chernoff.
+    """Return at least Pr[NB(K, p) <= shift - 1 + p (K - 1) / (e^rate - p)], by Chernoff.
 
     With z = t / (p (K + t)): E[z^N] z^-t = ((1 - p) (K + t) / K)^K z^-t, for t below the mean.
     """
@@ -250,7 +250,7 @@ def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:
 
 
 def thinned_delta(*, levels: int, epsilon_star: float, share: float) -> float:
-    """At least the divergence of Z + k against Z at epsilon_star, 1 <= k <= levels, Z ~ NB(share, p).
+    """Return at least the divergence of Z + k against Z at epsilon_star, 1 <= k <= levels, Z ~ NB(share, p).
 
     Here p = e^(-epsilon_star/levels). Nothing for share >= 1; 1 if it takes too long to compute.
 
@@ -353,7 +353,7 @@ class MultisetFlood:
         return self.number.largest * longest
 
     def distance(self, users: int) -> float:
-        """At least that of what all users draw from the ideal law."""
+        """Return at least that of what all users draw from the ideal law."""
         sizes = users * float(self.share) * sum(size.distance for size in self.sizes)
         return (users * self.number.distance + sizes) * (1 + 1e-12)
 
@@ -446,7 +446,7 @@ class ZeroSumFlooding:
         return self.noise.words + self.flood.words
 
     def distance(self, users: int) -> float:
-        """At least that of all users' noise from the ideal law."""
+        """Return at least that of all users' noise from the ideal law."""
         return self.noise.distance(users, 2) + self.flood.distance(users)
 
     def delta(self, honest: int, epsilon: float) -> float:
@@ -466,7 +466,7 @@ class ZeroSumFlooding:
         return float(exact) * (1 + 1e-15)
 
     def _bound(self, honest: int, spent: float) -> float:
-        """At epsilon = spent: the flood's delta, what is missing from the geometric noise if fewer users
+        """Return at epsilon = spent: the flood's delta, what is missing from the geometric noise if fewer users
         are honest, and (1 + e^epsilon) times the distance of the sampled noise from the ideal one.
         """
         # Rounding the shares down raises delta.
@@ -594,7 +594,7 @@ def make(
     most_events: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
+    """Make a sum (or a mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     A larger `gap` means fewer messages, and an error larger by 1 / (1 - gap).
 

@@ -107,7 +107,7 @@ class Zsum:
 
 @lru_cache(maxsize=2)  # a search for the worst data set asks for many counts
 def _sum_noise(n: int, gamma: Fraction) -> tuple[int, Floats, Floats, Floats]:
-    """The first N that matters, and for each S from there on the sums of N - n gamma and of its square over all N < S,
+    """Return the first N that matters and, for each S from there, the sums of N - n gamma and its square over N < S,
     and Pr[N >= S]."""
     noise = BinomialSum(parts=((n, gamma),))
     window = noise.window()
@@ -164,7 +164,7 @@ class CutAnswers:
         )
 
     def failure(self, radius: float, bins: int = 1) -> float:
-        """At least the probability that the error of any of these bins exceeds the radius, for any data.
+        """Return at least the probability that the error of any of these bins exceeds the radius, for any data.
 
         If N < S the error is |N - n gamma|, otherwise it is S. With a radius r >= n gamma it is exceeded exactly if
         N >= S > r, most likely if S is the next integer above r; and at most n / S bins have that many people. With
@@ -260,7 +260,7 @@ class ZsumAnalyzer:
         return self._rule(n).radius(beta)
 
     def failure(self, n: int, radius: float) -> float:
-        """At least the probability that the error of the count exceeds the radius, for any data.
+        """Return at least the probability that the error of the count exceeds the radius, for any data.
 
         >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
         >>> f"{p.analyzer.failure(n=10_000, radius=74):.1e}"

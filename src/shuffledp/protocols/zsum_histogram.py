@@ -103,7 +103,7 @@ class ZsumHistogram:
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Each count plus its own Bin(n, 1 - gamma)."""
+        """Deal each count plus its own Bin(n, 1 - gamma)."""
         n, threshold = int(inputs.sum()), (1 << self.word_bits) - self.silent
         noise = binomials([n] * self.k, [threshold] * self.k, self.word_bits, source)
         return Tally(counts=inputs + noise, users=n)

@@ -91,7 +91,7 @@ class WordsError:
 def _find_least(
     value: Floats, stderr: Floats, threshold: float, tail: float, low: Floats
 ) -> Floats:
-    """The least counts >= 0 that reach these values with probability `tail`, given that they exceed the threshold.
+    """Return the least counts >= 0 that reach these values, above the threshold, with probability `tail`.
 
     >>> values, errors = np.array([100.0, 100.0, 100.0]), np.array([1.0, 10.0, 10.0])
     >>> _find_least(values[:2], errors[:2], 70.0, 0.025, values[:2] - 1.96 * errors[:2]).round(1)
@@ -138,7 +138,7 @@ class WordsAnalyzer:
         return math.inf
 
     def predict(self, n: int) -> LevelSight:
-        """What is seen among n people, if other words collide no more than in the mean: a forecast, and no bound.
+        """Foresee, without a bound, what is seen among n people if other words collide as in the mean.
 
         Where many other words are about as frequent, fewer are found (0.28 instead of 0.38 among 20,000 people with
         words as of Zipf's law). What `estimate` says after the fact, `WordsError.sight`, knows the words beside.
@@ -147,7 +147,7 @@ class WordsAnalyzer:
         return predict(self.design, n=n, mu=float(n * part.rows * part.noise.rho * part.noise.hit))
 
     def _split(self, tally: Tally) -> Iterator[tuple[HashedPart, int, Counts]]:
-        """Each part, its first row, and what its cells hold: [rows, buckets]."""
+        """Return each part, its first row, and what its cells hold: [rows, buckets]."""
         for part, first_row, first_cell in self.device.place_parts():
             cells = tally.counts[first_cell : first_cell + part.cells]
             yield part, first_row, cells.reshape(part.rows, part.buckets)
@@ -222,7 +222,7 @@ class WordsAnalyzer:
         raise UnsupportedError("which words are counted depends on the messages: none has a weight")
 
     def variance(self, inputs: Counts) -> Value:
-        """Of a word that few have, without collisions beyond the mean: noise, and the others' messages."""
+        """Return the variance for a rare word, without collisions beyond the mean: noise, and others' messages."""
         n, part = int(inputs.sum()), self.device.parts[0]
         dummies = float(n * part.rows * part.noise.rho * part.noise.hit)
         return (dummies + n / part.buckets) / len(self.device.parts)

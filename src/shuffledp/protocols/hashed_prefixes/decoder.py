@@ -121,7 +121,7 @@ class Seen(NamedTuple):
 
 
 def sum_quantiles(values: Floats, most: int, tail: float) -> list[float]:
-    """What the sum of 1, 2, ... `most` independent draws from these values exceeds with probability `tail` at most.
+    """Return what the sum of 1, 2, ... `most` independent draws exceeds with probability at most `tail`.
 
     By convolution of how often each value occurs, on a grid of whole numbers above the smallest one.
 
@@ -266,7 +266,7 @@ class _State:
         return np.array(cells, dtype=np.int64).reshape(len(cells), len(stirred))
 
     def measure(self, cells: Cells, *, own: bool) -> _Sums:
-        """Of candidates; `own`: of those that were found, and are in their own cells."""
+        """Measure the candidates; `own`: of those that were found, and are in their own cells."""
         places = np.arange(len(cells))[:, None]
         held = self.held[places, cells]
         clean = held <= (1 if own else 0)
@@ -346,7 +346,7 @@ def _search(
 
 
 def _scan_limit(state: _State, limits: Floats) -> float:
-    """The threshold of a scan, which does not know how many clean rows a candidate has: that of nearly the fewest."""
+    """Return the threshold of a scan, for nearly the fewest clean rows that a candidate may have."""
     from scipy.special import bdtr
 
     every = len(limits) - 1
@@ -377,7 +377,7 @@ def _scan(state: _State, parents: Spelt, least: float, step: Step | None) -> Spe
 def _resolve(
     state: _State, hits: Spelt, tail: float, *, floor: float, peeled: float | None
 ) -> tuple[Spelt, Floats, Floats]:
-    """Those of the hits that stand out when the larger ones are peeled, their counts, and the last thresholds.
+    """Return those of the hits that stand out when the larger ones are peeled, their counts, and the last thresholds.
 
     Marks their cells (`peeled`: only those of words above it). What is peeled no longer adds noise, so thresholds fall.
     """

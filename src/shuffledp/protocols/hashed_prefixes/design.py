@@ -97,7 +97,7 @@ class LevelSight:
         )
 
     def find_probability(self, count: int) -> float:
-        """At least the probability that a word with this count is found: it fails at some level otherwise."""
+        """Return at least the probability that a word with this count is found: it fails at some level otherwise."""
         spreads = self.means if self.spreads is None else self.spreads
         levels = zip(self.shares, self.means, self.limits, spreads, strict=True)
         missed = math.fsum(_miss(count, *level) for level in levels)

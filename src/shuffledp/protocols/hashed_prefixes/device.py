@@ -166,7 +166,7 @@ class HashedPrefixes:
         return Cost.add(noise, (self.cells - 1).bit_length())
 
     def place_parts(self) -> Iterator[tuple[HashedPart, int, int]]:
-        """Each part with its first row and its first cell."""
+        """Return each part with its first row and its first cell."""
         row = cell = 0
         for part in self.parts:
             yield part, row, cell

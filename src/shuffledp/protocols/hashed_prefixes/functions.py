@@ -79,7 +79,7 @@ class Functions:
         return cells
 
     def find_tails(self, row: int, start: int) -> NDArray[np.int64]:
-        """The cells of all values of the bits from number `start` (of the first) to the end of what the row looks at.
+        """Return the cells of all values of the bits from number `start` to the last one that the row looks at.
 
         XOR with the cell of the first `start` bits gives the cells of everything that begins with them.
         """

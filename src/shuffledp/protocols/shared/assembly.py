@@ -425,7 +425,7 @@ def certify(protocol: ShuffleProtocol, crowd: Crowd, promise: Promise) -> Parts:
 def _certify(
     protocol: ShuffleProtocol, crowd: Crowd, promise: Promise, reached: tuple[float, str]
 ) -> Parts:
-    """The local protocol with the guarantee that `_find_best` reached; its assembly refuses one that is too weak."""
+    """Return the local protocol with the guarantee that `_find_best` reached; refuse one that is too weak."""
     delta, proof = reached
     stated = Guarantee(
         epsilon=promise.epsilon,
@@ -505,7 +505,7 @@ def _largest_of_bits(
 def _beyond(
     spare: Callable[[float], float], epsilon0: float, shape: Callable[[float], int]
 ) -> float:
-    """Where the shape changes above epsilon0 the messages may become private again: look there."""
+    """Look above epsilon0, where the shape changes and the messages may become private again."""
     start, failures = epsilon0, 0
     for step in range(_STEPS):
         low, high = start + step * _STEP, start + (step + 1) * _STEP

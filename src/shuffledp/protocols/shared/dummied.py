@@ -89,7 +89,7 @@ class Dummied(ABC):
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """At least the delta, from the dummies of the honest users (the target's included)."""
+        """Return at least the delta, from the dummies of the honest users (the target's included)."""
         return dummies(n=honest, rho=self.rho, pair=_pair(self.q)).delta(epsilon)
 
 
@@ -114,7 +114,7 @@ class CountedDevice(Protocol):
         """Return the messages of these numbers, one per row."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """For each category, the number of messages that support it."""
+        """Count, for each category, the messages that support it."""
 
 
 def choose_support(crowd: Crowd, promise: Promise, messages: float) -> float:

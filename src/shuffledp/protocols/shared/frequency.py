@@ -46,13 +46,13 @@ class FrequencyOracle(Protocol):
         """Exact probability that a message supports a given other category."""
 
     def __hash__(self) -> int:
-        """Its parameters never change."""
+        """Hash the parameters, which never change."""
 
     def find_supported(self, message: Message) -> Set[int]:
         """Return the categories that a message supports."""
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """For each category, the number of messages that support it."""
+        """Count, for each category, the messages that support it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ class LinearHashing:
         return set(np.flatnonzero((values ^ self.dtype.type(v)) < self.width).tolist())
 
     def tally(self, shuffled: Shuffled) -> Tally:
-        """For each category, the number of messages that support it."""
+        """Count, for each category, the messages that support it."""
         if self.k > _ALL:
             raise UnsupportedError(
                 f"a tally of all k={self.k} categories does not fit into memory: "

@@ -60,11 +60,11 @@ class PartCurve:
     honest: int
 
     def delta(self, epsilon: float) -> float:
-        """At least the true delta at this epsilon."""
+        """Return at least the true delta at this epsilon."""
         return min(1.0, self.accountant.delta(self.honest, epsilon))
 
     def epsilon(self, delta: float) -> float:
-        """At least the true epsilon at this delta."""
+        """Return at least the true epsilon at this delta."""
         return invert(self.delta, delta)
 
 
@@ -77,7 +77,7 @@ class Joint:
 
     @classmethod
     def of(cls, devices: Sequence[CurvedNoise], promise: Promise) -> "Joint":
-        """The parts are devices that know their own delta."""
+        """Join parts, which are devices that know their own delta."""
         parts = (
             NoiseAccountant(device=each, epsilon=promise.epsilon, curve=each.open_curve)
             for each in devices
@@ -95,11 +95,11 @@ class Joint:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """At least the delta of all parts together."""
+        """Return at least the delta of all parts together."""
         return self.open(honest)(epsilon)
 
     def open(self, honest: int, points: int = _POINTS) -> Callable[[float], float]:
-        """The same as a function of epsilon, from `points` points of each curve: fewer are faster, and looser."""
+        """Return delta as a function of epsilon, from `points` points of each curve: fewer are faster, and looser."""
         parts = list(_flatten(self.parts))
         near = shorten(max(self.promise.delta, 1e-90))  # sums of losses are remembered by it
         curves, distances = zip(*(_open_curve(part, honest) for part in parts), strict=True)

@@ -300,7 +300,7 @@ class MeanAnalyzer:
 def assemble_mean(
     device: Callable[..., Any], task: str, *, epsilon: float, word_bits: int, **ends: Any
 ) -> Parts:
-    """The parts of a mean (or a sum, by the task) that this kind of device answers, on the grid between the ends.
+    """Assemble a mean (or a sum, by the task) that this kind of device answers, on the grid between the ends.
 
     >>> from shuffledp.protocols.duchi import Duchi
     >>> assemble_mean(Duchi, "sum", epsilon=1.0, word_bits=64, lower=0, upper=1, steps=1).task

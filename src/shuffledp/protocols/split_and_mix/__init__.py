@@ -170,7 +170,7 @@ class SplitAndMix:
 
 
 def _tally(total: int, bits: int, users: int) -> Tally:
-    """One number, the sum modulo 2^bits, in the topmost bits of 64: so tallies add and wrap around."""
+    """Add up to one number, the sum modulo 2^bits, in the topmost bits of 64: so tallies add and wrap around."""
     placed = (total % (1 << bits)) << (64 - bits)
     return Tally(counts=np.array([placed], dtype=np.uint64).view(np.int64), users=users)
 
@@ -253,7 +253,7 @@ def make(
     wrap: float = 1e-12,
     word_bits: int = 64,
 ) -> Parts:
-    """The sum (or the mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
+    """Make a sum (or a mean) of integers lower .. upper, or of reals on a grid of `steps` steps.
 
     `wrap` bounds the probability that the noise exceeds the room left for it modulo q.
 

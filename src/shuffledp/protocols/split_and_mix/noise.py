@@ -321,7 +321,7 @@ def _powers(rate: Fraction, place: float, surplus: int) -> tuple[int, ...]:
 
 
 def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) -> float:
-    """At least delta of the sum with the shares of a fraction `shape` of the people.
+    """Return at least delta of the sum with the shares of a fraction `shape` of the people.
 
     >>> rate = Fraction(1, 1000)
     >>> ideal_delta(epsilon=1.0, reach=1000, rate=rate, shape=Fraction(1))
@@ -351,7 +351,7 @@ def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) 
 
 
 def _between(noise: Mixture, reach: int, E: float) -> tuple[float, float]:
-    """Both parts of the sum of the positive terms with 0 < d < reach."""
+    """Return both parts of the sum of the positive terms with 0 < d < reach."""
     # The terms turn negative once, and beyond the middle P(d) is the smaller one.
     places = range(1, (reach - 1) // 2 + 1)
     last = bisect_left(places, True, key=lambda d: noise.mass(d) <= E * noise.mass(reach - d))
