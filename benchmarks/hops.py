@@ -155,7 +155,7 @@ def travel(folder: Path, collection: Any, shuffler: Any, analyzer: Any) -> None:
         device.close()
     shuffler.close(now)
     manifest, signature = shuffler.manifest(0, now)
-    analyzer.take(manifest.raw, signature, shuffler.batch(0).read_bytes())
+    analyzer.take(manifest.raw, signature, lambda _: shuffler.batch(0).read_bytes())
     shuffler.take_receipt(0, analyzer.receipt(0), now)
     assert analyzer.advance(0) == "published"
     assert analyzer.results()

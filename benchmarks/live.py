@@ -405,7 +405,7 @@ def measure_analyzer(home: Home, collection: Collection) -> list[Row]:
             collection=collection, secrets=secrets, folder=Path(folder), opener=RecordPool()
         )
         began = time.perf_counter()
-        analyzer.take(manifest.raw, manifest.sign(shuffler.sign), batch)
+        analyzer.take(manifest.raw, manifest.sign(shuffler.sign), lambda _: batch)
         assert analyzer.advance(0) == "published"
         took = time.perf_counter() - began
     what = f"analyzer: {OPENED:,} messages to a result"

@@ -111,7 +111,7 @@ def test_all_messages_of_a_report_for_one_question(tmp_path):
     shuffler.receive(upload(twice), 1001.0)
     shuffler.tick(1110.0)
     manifest, signature = shuffler.manifest(0, 1110.0)
-    analyzer.take(manifest.raw, signature, shuffler.batch(0).read_bytes())
+    analyzer.take(manifest.raw, signature, lambda _: shuffler.batch(0).read_bytes())
     assert analyzer.advance(0) == "published"
     people = {name: q["people"] for name, q in analyzer.results()[0]["questions"].items()}
     assert people == {"way": 27, "home": 25}

@@ -149,7 +149,7 @@ class World:
         manifest, signature = self.shuffler.manifest(window, self.now)
         if self.shuffler.store.row(window).state is State.WRITTEN:
             batch = self.shuffler.batch(window).read_bytes()
-            self.analyzer.take(manifest.raw, signature, batch)
+            self.analyzer.take(manifest.raw, signature, lambda _: batch)
         self.analyzer.advance(window)
         if self.random.random() < 0.7:  # otherwise the receipt is lost
             self.shuffler.take_receipt(window, self.analyzer.receipt(window), self.now)
@@ -167,8 +167,8 @@ class World:
         for window in range(2):
             if self.shuffler.store.row(window).state is State.WRITTEN:
                 manifest, signature = self.shuffler.manifest(window, self.now)
-                batch = self.shuffler.batch(window).read_bytes()
-                self.analyzer.take(manifest.raw, signature, batch)
+                batch = self.shuffler.batch(window)
+                self.analyzer.take(manifest.raw, signature, lambda _, at=batch: at.read_bytes())
                 self.shuffler.take_receipt(window, self.analyzer.receipt(window), self.now)
             if window in self.analyzer.states():
                 self.analyzer.advance(window)

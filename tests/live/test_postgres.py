@@ -149,7 +149,7 @@ def test_one_process_seals_and_any_hands_out(tmp_path):
     assert "reports_0" not in list_tables(one.store)
     manifest, signature = two.manifest(0, 1200.0)
     analyzer = open_analyzer(tmp_path / "a")
-    analyzer.take(manifest.raw, signature, two.batch(0).read_bytes())
+    analyzer.take(manifest.raw, signature, lambda _: two.batch(0).read_bytes())
     assert analyzer.advance(0) == "published"
     assert analyzer.results()[0]["reports"] == 25
     two.take_receipt(0, analyzer.receipt(0), 1200.0)

@@ -72,7 +72,7 @@ def fill(shuffler, people=25, now=1001.0):
 
 def hand_over(shuffler, analyzer, window=0, now=1200.0):
     manifest, signature = shuffler.manifest(window, now)
-    analyzer.take(manifest.raw, signature, shuffler.batch(window).read_bytes())
+    analyzer.take(manifest.raw, signature, lambda _: shuffler.batch(window).read_bytes())
     state = analyzer.advance(window)
     shuffler.take_receipt(window, analyzer.receipt(window), now)
     return state
@@ -191,7 +191,7 @@ def test_crash_at_each_step_of_the_shuffler(tmp_path, step):
     live_on(lambda s: fill(s))
     live_on(lambda s: s.tick(1110.0))
     manifest, signature = shuffler.manifest(0, 1110.0)
-    analyzer.take(manifest.raw, signature, shuffler.batch(0).read_bytes())
+    analyzer.take(manifest.raw, signature, lambda _: shuffler.batch(0).read_bytes())
     assert analyzer.advance(0) == "published"
     live_on(lambda s: s.take_receipt(0, analyzer.receipt(0), 1110.0))
     shuffler.tick(1111.0)
@@ -225,14 +225,14 @@ def test_crash_at_each_step_of_the_analyzer_and_ledger_crash_charges_once(tmp_pa
     analyzer = open_analyzer(tmp_path / "a", step=crash_at(step))
 
     def work():
-        analyzer.take(manifest.raw, signature, batch)
+        analyzer.take(manifest.raw, signature, lambda _: batch)
         analyzer.advance(0)
 
     with pytest.raises(CrashError):
         work()
     analyzer.close()
     again = open_analyzer(tmp_path / "a")
-    again.take(manifest.raw, signature, batch)
+    again.take(manifest.raw, signature, lambda _: batch)
     assert again.advance(0) == "published"
     assert len(again.ledger.entries(COLLECTION.id.hex())) == 1
     assert again.results()[0]["questions"]["way"]["people"] == 25

@@ -205,7 +205,7 @@ def test_a_restored_backup_of_the_analyzer_publishes_nothing_again(tmp_path):
     fill(shuffler)
     shuffler.tick(LATE)
     raw, signature, batch = fetch(shuffler)
-    analyzer.take(raw, signature, batch)
+    analyzer.take(raw, signature, lambda _: batch)
     analyzer.close()
     shutil.copytree(tmp_path / "a", tmp_path / "stored")
     analyzer = open_analyzer(tmp_path / "a")

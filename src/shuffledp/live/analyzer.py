@@ -203,10 +203,15 @@ class Analyzer:
         self._consulted = True
         return self._seals
 
-    def take(self, manifest_raw: bytes, signature: bytes, batch: bytes) -> Manifest:
-        """Check a batch and keep it: from now on it is the batch of its window."""
+    def take(
+        self, manifest_raw: bytes, signature: bytes, fetch: Callable[[int], bytes]
+    ) -> Manifest:
+        """Check a batch and keep it: from now on it is the batch of its window.
+
+        `fetch` gets the batch, of so many bytes: it is asked only once the shuffler's signature has been verified.
+        """
         manifest = Manifest.verify(manifest_raw, signature, self.collection)
-        earlier = self._manifest(manifest.window)
+        earlier = self._find_manifest(manifest.window)
         if earlier is not None:
             if earlier != manifest:
                 raise WireError(
@@ -218,6 +223,7 @@ class Analyzer:
             raise WireError(
                 "expired", f"window {manifest.window} was published before this folder was made"
             )
+        batch = fetch(manifest.messages * self.collection.inner_size)
         check_batch(manifest, batch, self.collection)
         write_whole(self._batch_path(manifest.window), [batch])
         self._step("stored file")
@@ -229,10 +235,16 @@ class Analyzer:
         self._step("stored")
         return manifest
 
-    def _manifest(self, window: int) -> Manifest | None:
+    def _find_manifest(self, window: int) -> Manifest | None:
         query = "SELECT manifest FROM batches WHERE window = ?"
-        found = self._db.execute(query, (window,)).fetchone()
-        return None if found is None else Manifest.read(found[0])
+        row = self._db.execute(query, (window,)).fetchone()
+        return None if row is None else Manifest.read(row[0])
+
+    def _manifest(self, window: int) -> Manifest:
+        """Return the manifest of a batch that was taken."""
+        manifest = self._find_manifest(window)
+        assert manifest is not None
+        return manifest
 
     def advance(self, window: int) -> str:
         """Take a stored batch as far as it goes; returns its state. After a crash, call it again."""
@@ -255,9 +267,8 @@ class Analyzer:
         return state
 
     def _publish_once(self, window: int, state: str, log: SealLog) -> str:
-        """Return the way of a batch whose result has noise that is drawn here: at most one result ever leaves."""
+        """Take a batch whose result has noise that is drawn here as far as it goes: at most one result ever leaves."""
         manifest = self._manifest(window)
-        assert manifest is not None
         if state == "stored":
             if manifest.reports < self.collection.pledge.min_batch:
                 return self._move(window, "stored", "refused")
@@ -315,15 +326,13 @@ class Analyzer:
 
     def receipt(self, window: int) -> bytes:
         """Return what the shuffler gets once the batch is stored safely."""
-        manifest = self._manifest(window)
+        manifest = self._find_manifest(window)
         if manifest is None:
             raise WireError("not_ready", f"there is no batch of window {window} yet")
         return write_receipt(manifest, self._secrets.sign)
 
     def _count(self, window: int) -> str:
-        manifest = self._manifest(window)
-        assert manifest is not None
-        counted, dropped = self._open_batch(manifest)
+        counted, dropped = self._open_batch(self._manifest(window))
         least = self._count_valid(counted.tallies)
         state = "opened" if least >= self.collection.pledge.min_batch else "refused"
         tallies = [{"counts": t.counts.tolist(), "users": t.users} for t in counted.tallies]
@@ -425,12 +434,10 @@ class Analyzer:
         self.ledger.mark_released(entry)
 
     def _result(self, window: int) -> dict[str, Any]:
-        manifest = self._manifest(window)
-        assert manifest is not None
         tallies = self.tallies(window)
         valid = self._count_valid(tallies)
         return self._describe_result(
-            manifest,
+            self._manifest(window),
             tallies,
             valid=valid,
             dropped=self.count_dropped(window),

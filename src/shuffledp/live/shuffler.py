@@ -385,13 +385,14 @@ class Shuffler:
 
     def manifest(self, window: int, now: float) -> tuple[Manifest, bytes]:
         """Return the signed manifest of a batch; "not_ready" says what is missing, and when it can be."""
+        manifest = self._find_manifest(window, now)
+        return manifest, manifest.sign(self.secrets.sign)
+
+    def _find_manifest(self, window: int, now: float) -> Manifest:
+        """Return the manifest of a batch, if the seal log agrees; why there is none depends on the time."""
         row = self.store.row(window)
         if row.state in (State.WRITTEN, State.DELETED):
-            plain = row.reports * self.collection.slots
-            messages = plain if row.messages is None else row.messages
-            manifest = self._describe(window, row.reports, messages, row.sha256 or b"")
-            self._check_sealed(manifest)
-            return manifest, manifest.sign(self.secrets.sign)
+            return self._describe_sealed(row)
         if row.state is State.EXPIRED:
             least = self.collection.pledge.min_batch
             if row.reports >= least:
@@ -406,6 +407,13 @@ class Shuffler:
         wait = max(0, round(self.collection.windows.closes(window) - now))
         raise WireError("not_ready", f"window {window} takes reports for another {wait} seconds")
 
+    def _describe_sealed(self, row: WindowRow) -> Manifest:
+        plain = row.reports * self.collection.slots
+        messages = plain if row.messages is None else row.messages
+        manifest = self._describe(row.window, row.reports, messages, row.sha256 or b"")
+        self._check_sealed(manifest)
+        return manifest
+
     def batch(self, window: int) -> Path:
         """Return the file of a batch that the analyzer has not confirmed yet."""
         row, path = self.store.row(window), self.batch_path(window)
@@ -415,14 +423,14 @@ class Shuffler:
             write_whole(path, self.store.load_batch(window, row.sha256 or b""))
             self.fetched.add(window)
         if self.seals is not None:
-            self.manifest(window, 0.0)
+            self._describe_sealed(row)
             if find_digest(path) != row.sha256:
                 raise WireError("expired", f"window {window} has other bytes than were sealed")
         return path
 
     def take_receipt(self, window: int, receipt: bytes, now: float) -> None:
         """The analyzer has the batch: delete it. A receipt that was forged changes nothing."""
-        manifest, _ = self.manifest(window, now)
+        manifest = self._find_manifest(window, now)
         verify_receipt(manifest, receipt, self.collection)
         self.store.mark_deleted(window)
         self.note("handed over", window=window)

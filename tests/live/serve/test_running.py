@@ -176,10 +176,7 @@ def test_a_shuffler_without_its_store_starts_and_says_why(home, monkeypatch, cap
     def fail(*_, **__):
         raise sqlite3.OperationalError("unable to open database file")
 
-    real = Home.open_shuffler
-    monkeypatch.setattr(
-        Home, "open_shuffler", lambda self, *store: (fail, real)[len(store)](self, *store)
-    )
+    monkeypatch.setattr(Home, "open_store", fail)
     shuffler = other._open(home, Journal("shuffler"))
     assert shuffler.collection.id == COLLECTION.id
     assert read_log(capsys)[0][1]["reason"] == "unable to open database file"

@@ -159,7 +159,9 @@ def test_batches_are_for_the_analyzer_alone(tmp_path):
         batch = await get("/batches/0", headers=mine)
         analyzer = open_analyzer(tmp_path / "a")
         analyzer.take(
-            answer["manifest"].encode(), bytes.fromhex(answer["signature"]), batch.content
+            answer["manifest"].encode(),
+            bytes.fromhex(answer["signature"]),
+            lambda _: batch.content,
         )
         assert analyzer.advance(0) == "published"
         forged = await server.public.post("/batches/0/receipt", content=bytes(64), headers=mine)

@@ -37,7 +37,6 @@ from shuffledp.live.serve.journal import (
 )
 from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
-from shuffledp.live.wire.report import Manifest
 from shuffledp.protocols import spec
 
 if TYPE_CHECKING:
@@ -184,14 +183,15 @@ def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int)
         return
     manifest, signature, header = ask_manifest(client, analyzer.collection, window, sign)
     if state is None:
-        stated = Manifest.verify(manifest, signature, analyzer.collection)
-        size = stated.messages * analyzer.collection.inner_size
-        if size > _MOST_BATCH:
-            raise WireError(
-                "batch", f"it has {size:,} bytes; the analyzer takes up to {_MOST_BATCH:,}"
-            )
-        batch = read_at_most(client, f"/batches/{window}", size, header)
-        analyzer.take(manifest, signature, batch)
+
+        def fetch(size: int) -> bytes:
+            if size > _MOST_BATCH:
+                raise WireError(
+                    "batch", f"it has {size:,} bytes; the analyzer takes up to {_MOST_BATCH:,}"
+                )
+            return read_at_most(client, f"/batches/{window}", size, header)
+
+        analyzer.take(manifest, signature, fetch)
     analyzer.advance(window)
     receipt = analyzer.receipt(window)
     status, _ = ask(

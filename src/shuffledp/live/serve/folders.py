@@ -25,6 +25,7 @@ import time
 import tomllib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _LONGEST_SOCKET = 103
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Home:
     """The folder of a collection."""
 
@@ -143,7 +144,11 @@ class Home:
             )
 
     def collection(self) -> Collection:
-        """Return the collection, read strictly."""
+        """Return the collection, read strictly, and once: it never changes."""
+        return self._collection
+
+    @cached_property
+    def _collection(self) -> Collection:
         try:
             return Collection.read(self.document.read_bytes())
         except FileNotFoundError:

@@ -622,7 +622,8 @@ def run_shuffler(
 def _open(home: Home, journal: Journal) -> Shuffler:
     """Return the shuffler, also if its store cannot be opened now: it can still show documents, and try again."""
     try:
-        return home.open_shuffler()
+        store = home.open_store()
     except (sqlite3.OperationalError, AwayError) as error:
         journal.note("failing", kind="store", reason=str(error))
-        return home.open_shuffler(cast("Store", AwayStore(str(error))))
+        store = cast("Store", AwayStore(str(error)))
+    return home.open_shuffler(store)

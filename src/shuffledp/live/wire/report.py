@@ -18,6 +18,7 @@ same. The manifest has no time in it, so its bytes repeat too. The analyzer answ
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,7 +218,7 @@ _FETCH = b"shuffledp/1 fetch\0"
 _ROWS = 1 << 16  # records that are compared at once
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """What a batch is: its collection, its window, how many reports and messages, and its hash.
 
@@ -230,7 +231,7 @@ class Manifest:
     messages: int
     sha256: bytes
 
-    @property
+    @cached_property
     def raw(self) -> bytes:
         """The bytes that are signed."""
         return write_canonical(
