@@ -39,8 +39,8 @@ async function take(path, mine) {
       } catch (error) {
         if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
       }
-      const owner = await readFile(path, "utf8").catch((error) => (error.code === "EISDIR" ? "" : null)); // a folder: version 0.1
-      if (owner !== null && !(await isGone(owner))) return false;
+      const owner = await readFile(path, "utf8").catch(() => ""); // a folder (version 0.1), or given back by now
+      if (!(await isGone(owner))) return false;
       // Whoever moves it away is the one who may take it over.
       await rename(path, `${draft}.old`).catch(() => {});
       const moved = await readFile(`${draft}.old`, "utf8").catch(() => owner);

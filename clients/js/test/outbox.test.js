@@ -151,6 +151,14 @@ test("floors add up over all collections, exactly; what an old report does not s
   assert.equal(await new Device(outbox, { floorBudget: 8.1 }).askConsent(one), null);
   await outbox.put({ ...kept, window: 3, floor: null });
   assert.deepEqual(await device.spent(), { epsilon: 0.4, floor: 5.1, withoutFloor: 1 });
+  // A report without a floor adds nothing to them, and takes nothing away.
+  for (const [floor, limit] of /** @type {[number, number][]} */ ([[5, 8], [5.1, 8.1]])) {
+    const without = new MemoryOutbox();
+    await without.put({ ...kept, floor: null });
+    await without.put({ ...kept, window: 1, floor });
+    assert.equal(await new Device(without, { floorBudget: limit }).askConsent(one), null);
+    assert.match(String(await new Device(without, { floorBudget: limit - 0.05 }).askConsent(one)), /would add up to more than/);
+  }
   const { version, ...old } = kept, before = new MemoryOutbox();
   await before.put(old);
   assert.deepEqual(await new Device(before).spent(), { epsilon: 0.1, floor: 8, withoutFloor: 0 });

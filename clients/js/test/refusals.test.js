@@ -369,6 +369,8 @@ test("replies of a shuffler: what was refused, and replies that make no sense", 
   const wrong = [
     { accepted: 2, failed: [] }, { accepted: 3, failed: [failed(0, "a")] }, { accepted: 2, failed: [failed(3, "a")] }, { accepted: 2, failed: [failed(-1, "a")] },
     { accepted: 2, failed: [failed(0.5, "a")] }, { accepted: 2, failed: [failed(0, 7)] }, { accepted: 3 }, [], null, 3,
+    // Counted as if they were not there, or were of another kind.
+    ...[-1, 3, 0.5, "0"].map((index) => ({ accepted: 3, failed: [failed(index, "a")] })), { accepted: 2, failed: [failed(0, ["a"])] },
   ];
   for (const reply of wrong) assert.throws(() => read(reply), /cannot be understood/, JSON.stringify(reply));
   assert.throws(() => readReply("{", 1), /cannot be understood/);

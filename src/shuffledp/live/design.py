@@ -489,10 +489,13 @@ def foresee_error(design: Design, people: int) -> float:
             blur = 1 / size / math.sqrt(12) if isinstance(domain, Cells) else 0.0
             errors.append(math.hypot(own, blur))
             continue
-        unit = 1.0 if each.ends is None else each.ends[1] - each.ends[0]
-        errors.append(
-            math.sqrt(variance) / unit / (1 if each.averages and each.range is None else people)
-        )
+        if (
+            each.ends is None or each.range is not None
+        ):  # by group, pairs of group and end are counted
+            errors.append(math.sqrt(variance) / people)
+            continue
+        unit = each.ends[1] - each.ends[0]
+        errors.append(math.sqrt(variance) / unit / (1 if each.averages else people))
     return max(errors)
 
 
