@@ -11,8 +11,8 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.analyzer import describe_trust
 from shuffledp.live.design import Settings, choose_protocols
+from shuffledp.live.notice import describe_trust
 from shuffledp.live.serve.operator import Planner
 
 ROOT = Path(__file__).parents[2]

@@ -21,9 +21,9 @@ from live.test_servers import TRUSTED, plan
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.live import servers
 from shuffledp.live.design import foresee_error
-from shuffledp.live.dummies import draw_dummies, seal_plains
 from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import describe_dummies
+from shuffledp.live.shuffler import draw_dummies, seal_plains
 from shuffledp.live.wire.noise import MOST_DUMMIES, Dummies, HashedDummies
 from shuffledp.live.wire.promise import compute_guarantee
 from shuffledp.live.wire.question import read_questions

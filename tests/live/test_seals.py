@@ -13,8 +13,8 @@ import shuffledp as sdp
 from live.server_support import COLLECTION, make_collection, open_analyzer, open_shuffler
 from live.test_roles import CrashError, crash_at, hand_over, refused
 from shuffledp.live.disk import write_whole
-from shuffledp.live.dummies import draw_dummies, make_dummies
 from shuffledp.live.seals import Entry, FolderLog, SealError, recognize
+from shuffledp.live.shuffler import draw_dummies, make_dummies
 from shuffledp.live.store import State
 from shuffledp.live.wire.report import join_upload, open_inner, seal_report
 

@@ -19,9 +19,9 @@ from live.server_support import (
 )
 from live.test_roles import refused
 from live.test_seals import LATE, PEOPLE, fetch, fill
-from shuffledp.live.dummies import draw_dummies, seal_plains
 from shuffledp.live.serve.analyzer import Contact, write_metrics
 from shuffledp.live.serve.journal import Health, Journal
+from shuffledp.live.shuffler import draw_dummies, seal_plains
 from shuffledp.live.wire.report import Manifest, open_inner, seal_inner, sort_records
 
 CHOICE = make_collection(asked=questions()[:1])

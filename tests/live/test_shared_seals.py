@@ -11,10 +11,10 @@ from live.test_postgres import make_home, on_postgres
 from live.test_roles import CrashError, crash_at, hand_over, refused
 from live.test_seals import LATE, PEOPLE, fetch, fill, send, split
 from postgres import get_server
-from shuffledp.live.dummies import make_dummies
 from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import Entry, SealError, TakenError, recognize
 from shuffledp.live.serve import Home
+from shuffledp.live.shuffler import make_dummies
 from shuffledp.live.store import AwayError, State
 
 __all__ = ["on_postgres"]  # used for every test here

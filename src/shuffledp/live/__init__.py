@@ -11,7 +11,7 @@ from shuffledp.core import load_later
 
 if TYPE_CHECKING:
     from shuffledp.live import pages, serve, wire
-    from shuffledp.live.analyzer import Analyzer, describe_trust
+    from shuffledp.live.analyzer import Analyzer
     from shuffledp.live.design import (
         LARGEST_FLOOR,
         LOCAL_EPSILON,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.live.disk import write_private
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
+    from shuffledp.live.notice import describe_trust
     from shuffledp.live.seals import Entry, FolderLog, SealError, SealLog
     from shuffledp.live.shuffler import Reply, Shuffler
     from shuffledp.live.store import SqliteStore, State, Store, WindowRow
@@ -87,12 +88,13 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "analyzer": "Analyzer describe_trust",
+            "analyzer": "Analyzer",
             "design": "LARGEST_FLOOR LOCAL_EPSILON Design Settings choose_other choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent check_promise read_reply",
             "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
+            "notice": "describe_trust",
             "seals": "Entry FolderLog SealError SealLog",
             "shuffler": "Reply Shuffler",
             "store": "SqliteStore State Store WindowRow",

@@ -6,8 +6,6 @@ repeated after a crash and does nothing the second time. One batch per window, f
 If the servers add the noise, this one draws its own before anything leaves it, once and for ever: `stored -> charged ->
 published`. The exact tally is never stored; the result is on the disk and its hash in the seal log before anybody can
 read it. A result that the log has and the disk has not is `expired`: it is never drawn again.
-
-Who may learn what, with a collection's own numbers: the table that everybody is shown before they answer.
 """
 
 import hashlib
@@ -22,10 +20,9 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
-from shuffledp.core.display import list_numbers
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
-from shuffledp.core.privacy import Guarantee, Model, round_up
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.shuffler import Shuffled
@@ -33,16 +30,14 @@ from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole
 from shuffledp.live.keys import AnalyzerSecrets
+from shuffledp.live.results import LEVEL, answer_question
 from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.servers import add_noise
 from shuffledp.live.wire.document import Collection
-from shuffledp.live.wire.promise import Noise, compute_guarantee
-from shuffledp.live.wire.question import Question
+from shuffledp.live.wire.promise import compute_guarantee
 from shuffledp.live.wire.report import Manifest, check_batch, open_inner, write_receipt
 from shuffledp.numerics.entropy import SecureWords
-from shuffledp.protocols.one_question import scale_up
 
-_LEVEL = 0.95
 _EXACT = (
     "reports, valid, people, of and dropped are counted without noise: how many reports came and how many messages no "
     "honest device sends"
@@ -463,7 +458,7 @@ class Analyzer:
             "reports": manifest.reports,
             "valid": valid,
             "dropped": dict(dropped),
-            "level": _LEVEL,
+            "level": LEVEL,
             "questions": {
                 question.name: answer_question(question, tally, valid if sampled else None)
                 for question, tally in zip(self.collection.questions, tallies, strict=True)
@@ -482,103 +477,3 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
         return records, 0
     same = np.append(False, (records[1:] == records[:-1]).all(axis=1))
     return (records[~same], int(same.sum())) if same.any() else (records, 0)
-
-
-def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
-    """The answer of everybody in the tally; with `reports`, of that many people of whom the tally is a sample."""
-    task = question.asks
-    estimate = task.convert(question.protocol.analyzer.estimate(tally))
-    if reports is not None:
-        estimate = scale_up(estimate, question.protocol, tally.people(), reports)
-    rows = list_numbers(estimate, _LEVEL, label=question.task)
-    labels: Sequence[str] = [row.label for row in rows]
-    if question.labels is not None and len(rows) == len(question.labels):
-        labels = question.labels
-    return {
-        "text": question.text,
-        "task": question.task,
-        "protocol": question.protocol.name,
-        "people": tally.users,
-        "of": tally.users if reports is None else reports,
-        "estimate": [
-            row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
-        ],
-        **task.details(estimate),
-    }
-
-
-_SERVES = ("whoever serves the page or the program that asks", "nothing: it sees the answers")
-_NETWORK = (
-    "the network",
-    "everything, except that it sees who takes part, when, and in which collection",
-)
-
-
-def describe_trust(collection: Collection) -> list[tuple[str, str]]:
-    """Return who may learn what, with the collection's own numbers: (who is compromised, what people still have)."""
-    served = collection.pledge.noise is Noise.SERVERS
-    rows = _list_servers(collection) if served else _list_devices(collection)
-    rows += [_SERVES, _NETWORK]
-    if collection.development:
-        rows.insert(0, ("one operator plays all roles here", "trust as in the central model"))
-    return rows
-
-
-def _state_promise(collection: Collection) -> str:
-    pledge = collection.pledge
-    together = (
-        "for all reports of a device together" if pledge.composed else "for each report of a device"
-    )
-    return (
-        f"epsilon = {round_up(pledge.epsilon, 6)}, delta = {round_up(pledge.delta, 3)} ({together})"
-    )
-
-
-def _list_devices(collection: Collection) -> list[tuple[str, str]]:
-    pledge = collection.pledge
-    needed = honest_users(pledge.min_batch, pledge.honest)
-    return [
-        (
-            "readers of the result; an analyzer that only watches",
-            f"{_state_promise(collection)}, if {needed:,} of the reports of a batch come from honest devices, which "
-            "nobody can verify",
-        ),
-        (
-            "a shuffler that only watches",
-            "everything, except that it knows that and when they took part",
-        ),
-        (
-            "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; "
-            "shuffler and analyzer together",
-            pledge.describe_floor(),
-        ),
-    ]
-
-
-def _list_servers(collection: Collection) -> list[tuple[str, str]]:
-    """No honest share of the people is assumed: either server's noise is enough by itself."""
-    promise = _state_promise(collection)
-    added = sum(each.noise.mean_total for each in collection.questions if each.noise is not None)
-    return [
-        (
-            "the analyzer alone",
-            f"{promise}, whoever lies, drops out or is stuffed in: the shuffler adds about {added:,} messages that the "
-            "analyzer cannot tell apart",
-        ),
-        (
-            "the shuffler alone, with the published result",
-            f"{promise}, even if it drops all other reports: the analyzer adds as much noise before anything leaves "
-            "it; the shuffler knows that and when they took part",
-        ),
-        ("readers of the result", "at least as much, by the noise of both"),
-        ("shuffler and analyzer together", collection.pledge.describe_floor()),
-        (
-            "a shuffler that adds nothing",
-            f"towards readers {promise}, by the analyzer's noise alone; the analyzer sees exact counts of the messages",
-        ),
-        (
-            "an analyzer that adds nothing",
-            f"towards readers {promise}, by the shuffler's messages alone; the shuffler can subtract them, and see one "
-            "message if it drops all others",
-        ),
-    ]

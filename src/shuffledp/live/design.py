@@ -26,12 +26,12 @@ from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.live.servers import describe_dummies, serve_questions
-from shuffledp.live.wire.document import LARGEST_FLOOR, Collection, Windows, write_document
+from shuffledp.live.wire.document import LARGEST_FLOOR, Collection, Texts, Windows, write_document
 from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.logo import pack_logo, unpack_logo
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
+from shuffledp.live.wire.question import Asking, read_asking, suggest_kind
 from shuffledp.live.wire.question import Question as WireQuestion
-from shuffledp.live.wire.texts import Asking, Texts, read_asking, suggest_kind
 from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.numerics.search import find_largest_above
 from shuffledp.planner.choice import choose

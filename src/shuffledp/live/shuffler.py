@@ -1,4 +1,9 @@
-"""The shuffler: takes reports, seals windows, hands out batches in the order of their bytes, and forgets."""
+"""The shuffler: takes reports, seals windows, hands out batches in the order of their bytes, and forgets.
+
+If the servers add the noise, it adds messages to each window, made like those of devices: sealed for the analyzer's key
+with the same suite, encoding and length, so that nobody without that key tells them from people's. How many say what is
+drawn once, and kept nowhere.
+"""
 
 import hashlib
 import json
@@ -13,8 +18,8 @@ import numpy as np
 
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
+from shuffledp.core.randomizer import WordSource
 from shuffledp.live.disk import draft_of, read_pieces, sync_folder, write_whole
-from shuffledp.live.dummies import make_dummies
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, TakenError, find_digest, recognize
 from shuffledp.live.store import DamageError, State, Store, WindowRow
@@ -23,6 +28,7 @@ from shuffledp.live.wire.report import (
     Manifest,
     Opened,
     open_report,
+    seal_inner,
     sort_records,
     split_upload,
     verify_receipt,
@@ -57,6 +63,36 @@ def open_reports(
         except WireError as error:
             found.append(error.reason)
     return found
+
+
+def draw_dummies(collection: Collection, source: WordSource | None = None) -> Octets:
+    """The plaintexts[n, 1 + message_size] of one window's dummies: another draw at every call."""
+    from shuffledp.numerics.entropy import SecureWords
+
+    words = SecureWords() if source is None else source
+    parts = []
+    for kind, question in enumerate(collection.questions):
+        law = question.noise
+        if law is None:
+            continue
+        payload = law.make(words)
+        plain = np.zeros((len(payload), 1 + collection.message_size), dtype=np.uint8)
+        plain[:, 0] = kind
+        if len(payload):
+            plain[:, 1 : 1 + question.code.size] = question.code.encode_message(payload)
+        parts.append(plain)
+    return np.concatenate(parts)
+
+
+def seal_plains(collection: Collection, window: int, plains: Octets) -> Octets:
+    """Each of them sealed for the analyzer: records[n, inner_size]."""
+    sealed = b"".join(seal_inner(collection, window, row.tobytes()) for row in plains)
+    return np.frombuffer(sealed, dtype=np.uint8).reshape(-1, collection.inner_size)
+
+
+def make_dummies(collection: Collection, window: int) -> Octets:
+    """The sealed dummies of a window, made in this process."""
+    return seal_plains(collection, window, draw_dummies(collection))
 
 
 def _make_entry(manifest: Manifest) -> Entry:

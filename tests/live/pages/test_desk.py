@@ -21,9 +21,9 @@ from live.pages.test_pages import Visit
 from live.wire.test_logo import make_png
 from shuffledp.core.errors import DataError
 from shuffledp.live import pages
+from shuffledp.live.results import write_csv, write_xlsx
 from shuffledp.live.serve import Desk, Home, operator, write_privacy
-from shuffledp.live.serve.analyzer import write_csv, write_xlsx
-from shuffledp.live.wire.texts import Texts
+from shuffledp.live.wire.document import Texts
 
 pytestmark = pytest.mark.xdist_group("browser")
 ROOT = Path(__file__).parents[3]

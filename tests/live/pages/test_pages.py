@@ -15,7 +15,7 @@ import live_support as live
 from live.wire.vectors import ask_all
 from shuffledp.live import pages, serve
 from shuffledp.live.analyzer import count_messages, open_records
-from shuffledp.live.serve.analyzer import describe_collection
+from shuffledp.live.results import describe_collection
 from shuffledp.live.wire import Collection, Windows
 from shuffledp.live.wire.report import open_report, split_upload
 from support import need

@@ -11,7 +11,7 @@ from live.pages.test_walk import ask_in_every_way, publish
 from live_support import make_collection
 from shuffledp.live import pages
 from shuffledp.live.serve import write_privacy
-from shuffledp.live.wire.texts import Texts
+from shuffledp.live.wire.document import Texts
 from support import need
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]

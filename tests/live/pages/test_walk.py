@@ -16,10 +16,11 @@ from live.wire.vectors import ask_all
 from shuffledp import protocols
 from shuffledp.live import pages
 from shuffledp.live.analyzer import open_records
-from shuffledp.live.serve.analyzer import describe_collection
+from shuffledp.live.results import describe_collection
 from shuffledp.live.wire import Collection, Noise, Pledge, Windows
+from shuffledp.live.wire.document import Texts
+from shuffledp.live.wire.question import Asking, Kind, Part
 from shuffledp.live.wire.report import open_report, split_upload
-from shuffledp.live.wire.texts import Asking, Kind, Part, Texts
 from support import need
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -12,7 +12,7 @@ import live_support as live
 import shuffledp as sdp
 from live.serve.test_servers import COLLECTION, play, title
 from live.test_roles import open_shuffler
-from shuffledp.live.serve.analyzer import write_csv
+from shuffledp.live.results import write_csv
 from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
 from shuffledp.live.serve.http import bind
 from shuffledp.live.wire.document import Windows

@@ -10,8 +10,9 @@ import live_support as live
 import shuffledp as sdp
 from live.serve.test_servers import COLLECTION, REPORTS, TYPE, UPLOAD, client, play, title
 from live.test_roles import fill, hand_over, open_analyzer, open_shuffler
+from shuffledp.live.results import describe_collection
 from shuffledp.live.serve import operator
-from shuffledp.live.serve.analyzer import describe_collection, make_app
+from shuffledp.live.serve.analyzer import make_app
 from shuffledp.live.serve.http import host_of, problem
 from shuffledp.live.serve.journal import Health, Journal
 from shuffledp.live.serve.operator import Desk, make_desk_app

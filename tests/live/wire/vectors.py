@@ -27,7 +27,7 @@ from shuffledp.core.randomizer import encode_places, tape_width
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Pledge
-from shuffledp.live.wire.question import Question, carry, describe_law
+from shuffledp.live.wire.question import Asking, Kind, Question, carry, describe_law
 from shuffledp.live.wire.report import (
     encode_answers,
     join_upload,
@@ -35,7 +35,6 @@ from shuffledp.live.wire.report import (
     seal_inner,
     seal_report,
 )
-from shuffledp.live.wire.texts import Asking, Kind
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.server_hashing import HashedBin, make_server_hashing
 from shuffledp.protocols.server_noise import OneBin, make_server_noise

@@ -3,12 +3,13 @@
 The web stack is the extra `serve`, and is imported when a server starts or something is sent.
 """
 
-from shuffledp.live.serve.analyzer import run_analyzer, show_page, show_text
+from shuffledp.live.notice import write_privacy
+from shuffledp.live.results import show_page, show_text
+from shuffledp.live.serve.analyzer import run_analyzer
 from shuffledp.live.serve.client import Operator, fetch_document, read_link, send
 from shuffledp.live.serve.folders import Home, Place, Role, find_port, play_roles
 from shuffledp.live.serve.http import Certificate, choose_certificate, require_serve
 from shuffledp.live.serve.operator import Desk, Planner, run_desk
-from shuffledp.live.serve.pages import write_privacy
 from shuffledp.live.serve.rehearse import Rehearsal, rehearse
 from shuffledp.live.serve.shuffler import run_shuffler
 from shuffledp.live.serve.simulate import Sent, Simulated, read_places, send_people, try_survey

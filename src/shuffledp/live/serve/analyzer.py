@@ -1,30 +1,27 @@
-"""The analyzer's server: asks the shuffler for batches, opens them, and shows what was published.
-
-Published results as tables for spreadsheets: CSV, and XLSX without a library.
-"""
+"""The analyzer's server: asks the shuffler for batches, opens them, and shows what was published."""
 
 from __future__ import annotations
 
-import csv
-import html
-import io
-import re
 import threading
 import time
-import zipfile
 from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
-from shuffledp.core.display import Number, count_decimals, format_number
 from shuffledp.core.errors import ShuffledpError, WireError
-from shuffledp.core.notebook import frame_page
 from shuffledp.core.version import __version__
-from shuffledp.live.analyzer import describe_trust
 from shuffledp.live.disk import hold
+from shuffledp.live.results import XLSX, describe_collection, show_page, write_csv, write_xlsx
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
-from shuffledp.live.serve.http import CORS, bind, listen, run_loop
+from shuffledp.live.serve.http import (
+    CORS,
+    PLAIN,
+    asset_routes,
+    bind,
+    listen,
+    run_loop,
+    show_asset,
+)
 from shuffledp.live.serve.journal import (
     Health,
     Journal,
@@ -35,9 +32,7 @@ from shuffledp.live.serve.journal import (
     write_counts,
     write_health,
 )
-from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset
 from shuffledp.live.serve.pool import RecordPool
-from shuffledp.protocols import spec
 
 if TYPE_CHECKING:
     import socket
@@ -52,94 +47,6 @@ if TYPE_CHECKING:
     from shuffledp.live.analyzer import Analyzer
     from shuffledp.live.serve.folders import Home
     from shuffledp.live.serve.http import Certificate
-    from shuffledp.live.wire.document import Collection
-    from shuffledp.live.wire.question import Question
-
-
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_NUMBERS = Number._fields[1:]
-_HEAD = ["window", "question", "people", "of", "label", *_NUMBERS]
-
-
-def _list_rows(results: list[dict[str, Any]]) -> list[list[Any]]:
-    """One row per window, question and label, under a head."""
-    rows: list[list[Any]] = [_HEAD]
-    for result in results:
-        for name, answer in result["questions"].items():
-            who = [answer["people"], answer.get("of", answer["people"])]
-            rows += [
-                [result["window"], name, *who, row["label"], *(row[each] for each in _NUMBERS)]
-                for row in answer["estimate"]
-            ]
-    return rows
-
-
-def write_csv(results: list[dict[str, Any]]) -> str:
-    """Return the results as a table: one line per window, question and row."""
-    lines = io.StringIO()
-    writer = csv.writer(lines)
-    for row in _list_rows(results):
-        writer.writerow([_disarm(cell) if isinstance(cell, str) else cell for cell in row])
-    return lines.getvalue()
-
-
-def _disarm(label: str) -> str:
-    """A label that no spreadsheet takes for a formula: anybody may have sent it as a word.
-
-    >>> _disarm("=1+1"), _disarm("bus")
-    ("'=1+1", 'bus')
-    """
-    return f"'{label}" if label.startswith(("=", "+", "-", "@", "\t", "\r")) else label
-
-
-_UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
-_OPEN = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
-_OFFICE = "http://schemas.openxmlformats.org"
-_TYPES = f"""{_OPEN}<Types xmlns="{_OFFICE}/package/2006/content-types">\
-<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>\
-<Override PartName="/xl/workbook.xml" ContentType="{XLSX}.main+xml"/>\
-<Override PartName="/xl/worksheets/sheet1.xml" \
-ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>"""
-_WORKBOOK = f"""{_OPEN}<workbook xmlns="{_OFFICE}/spreadsheetml/2006/main" \
-xmlns:r="{_OFFICE}/officeDocument/2006/relationships"><sheets>\
-<sheet name="results" sheetId="1" r:id="rId1"/></sheets></workbook>"""
-
-
-def _relate(kind: str, target: str) -> str:
-    return (
-        f'{_OPEN}<Relationships xmlns="{_OFFICE}/package/2006/relationships"><Relationship Id="rId1" '
-        f'Type="{_OFFICE}/officeDocument/2006/relationships/{kind}" Target="{target}"/></Relationships>'
-    )
-
-
-def _write_cell(value: Any) -> str:
-    """A number, or a text that is never a formula.
-
-    >>> _write_cell(1.5), _write_cell("=1+1 & co")
-    ('<c><v>1.5</v></c>', '<c t="inlineStr"><is><t xml:space="preserve">=1+1 &amp; co</t></is></c>')
-    """
-    if isinstance(value, str):
-        shown = escape(_UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value))
-        return f'<c t="inlineStr"><is><t xml:space="preserve">{shown}</t></is></c>'
-    return f"<c><v>{value!r}</v></c>"
-
-
-def write_xlsx(results: list[dict[str, Any]]) -> bytes:
-    """Return the same as a workbook of one sheet; texts are texts there, whatever they begin with."""
-    rows = "".join(f"<row>{''.join(map(_write_cell, row))}</row>" for row in _list_rows(results))
-    sheet = f'{_OPEN}<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{rows}</sheetData></worksheet>'
-    parts = {
-        "[Content_Types].xml": _TYPES,
-        "_rels/.rels": _relate("officeDocument", "xl/workbook.xml"),
-        "xl/workbook.xml": _WORKBOOK,
-        "xl/_rels/workbook.xml.rels": _relate("worksheet", "worksheets/sheet1.xml"),
-        "xl/worksheets/sheet1.xml": sheet,
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in parts.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-    return packed.getvalue()
 
 
 _FINAL = ("published", "refused", "expired")
@@ -371,143 +278,3 @@ def make_app(
     ]
     routes = [Route(path, handler) for path, handler in handlers]
     return Starlette(routes=[*routes, *asset_routes()])
-
-
-def _name_ends(question: Question) -> dict[str, str] | None:
-    """Return what the first and the last step of a scale mean, by their labels."""
-    if question.asked.ends is None or question.labels is None:
-        return None
-    steps = question.labels[: -1 if question.asked.skip else None]
-    return dict(zip((steps[0], steps[-1]), question.asked.ends, strict=True))
-
-
-def describe_collection(collection: Collection) -> dict[str, Any]:
-    """Return what the pages of results say about a collection."""
-    questions = []
-    for each in collection.questions:
-        lower, upper = each.ends or (None, None)
-        known, part = spec(each.protocol.name), each.asked.part_of
-        shown = {
-            "name": each.name,
-            "text": each.text,
-            "task": each.task,
-            "part": None if part is None else part.text,
-            "unit": each.asked.unit,
-            "scale": _name_ends(each),
-            "yes": each.labels[1] if each.kind.yes_or_no and each.labels else None,
-        }
-        made = {"protocol": known.name, "title": known.title, "reference": known.reference}
-        questions.append({**shown, "lower": lower, "upper": upper, **made})
-    return {
-        "id": collection.id.hex(),
-        "title": collection.title,
-        "language": collection.texts.language,
-        "one_operator": collection.development,
-        "dummies": sum(each.noise.mean_total for each in collection.questions if each.noise),
-        "questions": questions,
-        "trust": [list(row) for row in describe_trust(collection)],
-    }
-
-
-def show_page(collection: Collection, results: list[dict[str, Any]]) -> str:
-    """Return the results as one page: no script, nothing from elsewhere, every text escaped."""
-    say = html.escape
-    style = (
-        "table{display:block;overflow-x:auto}"
-        "td,th{text-align:left;padding:.2em 1em .2em 0}td.n{text-align:right}"
-        "i{display:inline-block;height:.8em;background:#0072B2}"
-    )
-    parts = [f"<main><h1 dir=auto>{say(collection.title)}</h1>"]
-    if not results:
-        parts.append("<p>Nothing is published yet.</p>")
-    for question in collection.questions if results else ():
-        parts.append(f"<h2>{say(question.text)}</h2>")
-        parts += [_table(each, question.name) for each in results]
-    rows = "".join(
-        f"<tr><td>{say(who)}</td><td>{say(what)}</td></tr>"
-        for who, what in describe_trust(collection)
-    )
-    parts.append(
-        f"<h2>Who may learn what</h2><table><tr><th>compromised<th>people still have</tr>{rows}</table></main>"
-    )
-    return frame_page(collection.title, "".join(parts), style)
-
-
-def _table(result: dict[str, Any], name: str) -> str:
-    answer = result["questions"][name]
-    largest = max((abs(row["value"]) for row in answer["estimate"]), default=1.0) or 1.0
-    lines = []
-    for row, numbers in zip(answer["estimate"], _round(answer), strict=True):
-        value, low, high = numbers
-        width = max(0, round(160 * row["value"] / largest))
-        lines.append(
-            f"<tr><th>{html.escape(row['label'])}<td class=n>{value}"
-            f"<td class=n>{low} .. {high}<td><i style='width:{width}px'></i></tr>"
-        )
-    people = f"Window {result['window']}: {_count_people(answer)}"
-    seen = "".join(f"<p>{sentence}</p>" for sentence in _tell_found(answer))
-    return (
-        f"<p>{people}; intervals cover with probability {result['level']:.0%}</p>"
-        f"<table>{''.join(lines)}</table>{seen}"
-    )
-
-
-def show_text(collection: Collection, results: list[dict[str, Any]]) -> str:
-    """Return the results as a table for a terminal: one block per question, window after window."""
-    lines = [collection.title]
-    for question in collection.questions:
-        lines += ["", question.text]
-        for result in results:
-            answer = result["questions"][question.name]
-            lines.append(f"  window {result['window']}: {_count_people(answer)}")
-            lines += [
-                f"    {row['label'][:24]:<24} {value:>14}   {low} .. {high}"
-                for row, (value, low, high) in zip(answer["estimate"], _round(answer), strict=True)
-            ]
-            lines += [f"    {sentence}" for sentence in _tell_found(answer)]
-    return "\n".join(lines)
-
-
-def _tell_found(answer: dict[str, Any]) -> list[str]:
-    """Of words: from how many people on one is found.
-
-    >>> _tell_found({"estimate": [], "found": {"found_95": 1200}})
-    ['No word was found.', 'A word that 1,200 people have is found with probability 95 %.']
-    """
-    if "found" not in answer:
-        return []
-    none = [] if answer["estimate"] else ["No word was found."]
-    people = answer["found"]["found_95"]
-    return [*none, f"A word that {people:,} people have is found with probability 95 %."]
-
-
-def _count_people(answer: dict[str, Any]) -> str:
-    """Whom the numbers are about; with one random question in each report, not all of them answered this one.
-
-    >>> _count_people({"people": 776, "of": 1501})
-    '1,501 people, 776 of them answered this question'
-    """
-    answered, people = answer["people"], answer.get("of", answer["people"])
-    if answered == people:
-        return f"{people:,} people"
-    return f"{people:,} people, {answered:,} of them answered this question"
-
-
-def _round(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the value of each row and the ends of its interval, with the digits that the standard error supports.
-
-    >>> _round({"estimate": [{"label": "yes", "value": 738.5, "stderr": 31.2, "low": 660.12, "high": 816.88}]})
-    [('738', '660', '817')]
-    """
-    rows = [Number(**row) for row in answer["estimate"]]
-    if not rows:
-        return []
-    places = count_decimals(rows)
-    return [
-        (
-            format_number(row.value, places),
-            format_number(row.low, places),
-            format_number(row.high, places),
-        )
-        for row in rows
-    ]

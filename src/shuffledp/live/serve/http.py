@@ -1,14 +1,16 @@
-"""What both servers share: bodies that are bounded, errors as problem documents (RFC 9457), and how to listen.
+"""What all servers share: bounded bodies, errors as problem documents (RFC 9457), pages as routes, and how to listen.
 
-Certificates: one that the operator has, or one that is made here and signs itself.
+Certificates: one that the operator has, or one that is made here and signs itself. Browsers give pages their
+cryptography in secure contexts alone: https, or http on this very machine.
 
-Browsers give pages their cryptography in secure contexts alone: https, or http on this very machine.
+Pages have a strict content security policy and no referrer, and load nothing from elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime
+import gzip
 import ipaddress
 import re
 import signal
@@ -21,6 +23,7 @@ from urllib.parse import urlsplit
 
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError, WireError
 from shuffledp.live.disk import make_private, read_private, write_whole
+from shuffledp.live.pages import find_asset
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -329,3 +333,54 @@ async def listen(
         loop.add_signal_handler(number, stop)
     places = [None if isinstance(place, Path) else [place] for _, place in servers]
     await asyncio.gather(*(each.serve(place) for each, place in zip(running, places, strict=True)))
+
+
+PLAIN = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Headers of a page without scripts."""
+
+
+@cache
+def _compress(content: bytes) -> bytes:
+    return gzip.compress(content, 9, mtime=0)
+
+
+def show_asset(request: Request, address: str, *, connect: str = "'self'") -> Response:
+    """A file of the pages; `connect` is where its scripts may send to."""
+    from starlette.responses import PlainTextResponse, Response
+
+    asset = find_asset(address)
+    if asset is None:
+        return PlainTextResponse("there is no such page\n", 404)
+    content, headers = asset.content, _make_headers(connect)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        content = _compress(content)
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return Response(content, media_type=asset.media_type, headers=headers)
+
+
+def _make_headers(connect: str) -> dict[str, str]:
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return {
+        "Content-Security-Policy": policy,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+
+
+def asset_routes() -> list[Route]:
+    """/assets/NAME and /device/NAME."""
+    from starlette.routing import Route
+
+    async def show(request: Request) -> Response:
+        return show_asset(request, request.url.path)
+
+    return [Route("/assets/{name}", show), Route("/device/{name}", show)]

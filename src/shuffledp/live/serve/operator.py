@@ -38,8 +38,17 @@ from shuffledp.live.design import (
 from shuffledp.live.disk import make_private, write_whole
 from shuffledp.live.serve.client import Operator, connect
 from shuffledp.live.serve.folders import Home, Place, Role, start_roles, stop_roles
-from shuffledp.live.serve.http import LOOPBACK, bind, host_of, listen, problem, read_body, run_loop
-from shuffledp.live.serve.pages import asset_routes, show_asset
+from shuffledp.live.serve.http import (
+    LOOPBACK,
+    asset_routes,
+    bind,
+    host_of,
+    listen,
+    problem,
+    read_body,
+    run_loop,
+    show_asset,
+)
 from shuffledp.live.serve.simulate import make_decreasing_law
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import foresee_estimate, measure_sight

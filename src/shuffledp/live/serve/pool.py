@@ -23,8 +23,7 @@ from shuffledp.core.arrays import Bools
 from shuffledp.core.errors import WireError
 from shuffledp.core.octets import Octets
 from shuffledp.live.analyzer import open_records
-from shuffledp.live.dummies import draw_dummies, seal_plains
-from shuffledp.live.shuffler import Reply, Shuffler, open_reports
+from shuffledp.live.shuffler import Reply, Shuffler, draw_dummies, open_reports, seal_plains
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import Opened
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from shuffledp.core.domain import PLACE_BITS, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
 from shuffledp.live.design import choose_protocols, make_collection
+from shuffledp.live.results import read_estimate
 from shuffledp.live.serve.client import Operator, connect, send_upload
 from shuffledp.live.serve.folders import Home, find_port, play_roles
 from shuffledp.live.serve.simulate import make_decreasing_law, seal_people, send_people
@@ -272,13 +272,8 @@ def _compare(home: Home, acknowledged: set[bytes]) -> tuple[int, int]:
 def _compare_answers(
     question: Question, places: Codes, result: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    rows = result["questions"][question.name]["estimate"]
-    published = Estimate(
-        value=np.array([row["value"] for row in rows]),
-        error=NormalError(stderr=np.array([row["stderr"] for row in rows])),
-        limits=(-math.inf, math.inf),
-        labels=tuple(row["label"] for row in rows),
-    )
+    answer = result["questions"][question.name]
+    rows, published = answer["estimate"], read_estimate(question, answer, result["level"])
     truths = np.atleast_1d(question.asks.align(published, question.read_values(places)))
     shown = ("value", "low", "high")
     return [

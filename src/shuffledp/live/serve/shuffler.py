@@ -25,7 +25,19 @@ from typing import TYPE_CHECKING, Any, cast
 from shuffledp.core.errors import WireError
 from shuffledp.core.version import __version__
 from shuffledp.live.disk import hold, make_private
-from shuffledp.live.serve.http import CORS, bind, host_of, listen, problem, read_body, run_loop
+from shuffledp.live.notice import write_privacy
+from shuffledp.live.serve.http import (
+    CORS,
+    PLAIN,
+    asset_routes,
+    bind,
+    host_of,
+    listen,
+    problem,
+    read_body,
+    run_loop,
+    show_asset,
+)
 from shuffledp.live.serve.journal import (
     Health,
     Journal,
@@ -36,7 +48,6 @@ from shuffledp.live.serve.journal import (
     write_counts,
     write_health,
 )
-from shuffledp.live.serve.pages import PLAIN, asset_routes, show_asset, write_privacy
 from shuffledp.live.serve.pool import Intake, ReportPool
 from shuffledp.live.store import AwayError, DamageError
 from shuffledp.live.wire.document import ONE_OPERATOR, read_url

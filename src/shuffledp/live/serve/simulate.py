@@ -13,8 +13,9 @@ import numpy as np
 
 from shuffledp.core.domain import Bits, Categories, Reals
 from shuffledp.core.errors import DataError, MismatchError, WireError
-from shuffledp.live.analyzer import answer_question, count_messages
+from shuffledp.live.analyzer import count_messages
 from shuffledp.live.design import choose_protocols, make_collection
+from shuffledp.live.results import answer_question
 from shuffledp.live.serve.client import connect, send_upload
 from shuffledp.live.serve.pool import start_pool
 from shuffledp.live.servers import add_noise

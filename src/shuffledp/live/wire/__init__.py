@@ -1,17 +1,16 @@
 """What travels in a live collection: the document, reports, batches, receipts. No sockets, no clock.
 
-`strict` is JSON with one meaning, `question` the way from an answer to a message, `noise` what servers add, `promise` what
-holds then, `document` the collection that everybody holds the same bytes of, `hpke` the encryption, `report` what a device sends, `batch` what
-the shuffler hands to the analyzer.
+`strict` is JSON with one meaning, `question` how something is asked and the way from an answer to a message, `noise`
+what servers add, `promise` what holds then, `document` the collection that everybody holds the same bytes of, `hpke` the
+encryption, `report` what a device sends and what the shuffler hands to the analyzer.
 """
 
 from shuffledp.core.octets import Decoded, MessageCode
-from shuffledp.live.wire.document import Collection, ShufflerKey, Windows, write_document
+from shuffledp.live.wire.document import Collection, ShufflerKey, Texts, Windows, write_document
 from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Noise, Pledge, compute_guarantee
-from shuffledp.live.wire.question import Question, carry, describe_law
+from shuffledp.live.wire.question import Asking, Kind, Part, Question, carry, describe_law
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Manifest, Opened
-from shuffledp.live.wire.texts import Asking, Kind, Part, Texts
 from shuffledp.numerics.cut_laplace import CutLaplace
 
 __all__ = [

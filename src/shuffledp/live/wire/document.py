@@ -18,11 +18,11 @@ from shuffledp.core.errors import DataError, ParameterError, WireError
 from shuffledp.core.octets import OVERHEAD, report_bytes
 from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.live.wire.hpke import SUITE
+from shuffledp.live.wire.logo import MOST_BYTES, check_logo
 from shuffledp.live.wire.noise import MOST_DUMMIES
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
-from shuffledp.live.wire.question import Question, read_questions
+from shuffledp.live.wire.question import LONGEST, Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
-from shuffledp.live.wire.texts import Texts, read_texts
 
 ONE_OPERATOR = "/one-operator"
 """How an address ends if one operator plays all roles there: every link says it, and every id depends on it."""
@@ -32,6 +32,64 @@ LARGEST_FLOOR = 8.0
 """Beyond it (99.97 % right guesses) the floor of a report is meaningless, and the document must say whom people trust."""
 _MOST_QUESTIONS = 64
 _LATEST = 2**40
+_LONGEST_LOGO = 40 + 4 * MOST_BYTES // 3
+_LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
+_DIRECTIONS = ("ltr", "rtl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """What stands around the questions, and in which language: none of it changes what is sent.
+
+    >>> Texts(title="Eine Umfrage", language="de").direction
+    'ltr'
+    """
+
+    title: str
+    language: str = "en"
+    direction: str = "ltr"
+    welcome: str | None = None
+    consent: str | None = None
+    """What people agree to before they answer."""
+    contact: str | None = None
+    logo: str | None = None
+    """A small picture, as `pack_logo` writes it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As they stand in the document."""
+        return {
+            "title": self.title,
+            "language": self.language,
+            "direction": self.direction,
+            "welcome": self.welcome,
+            "consent": self.consent,
+            "contact": self.contact,
+            **({} if self.logo is None else {"logo": self.logo}),
+        }
+
+
+def _read_texts(found: Fields) -> Texts:
+    """Return the texts of a document, strictly."""
+    texts = Texts(
+        title=found.text("title"),
+        language=found.text("language", 20),
+        direction=found.text("direction", 3),
+        welcome=found.optional_text("welcome", LONGEST),
+        consent=found.optional_text("consent", LONGEST),
+        contact=found.optional_text("contact", 500),
+        logo=found.text("logo", _LONGEST_LOGO) if found.has("logo") else None,
+    )
+    found.finish()
+    if texts.logo is not None:
+        check_logo(texts.logo)
+    if not _LANGUAGE.fullmatch(texts.language):
+        raise WireError(
+            "document",
+            f"the language {texts.language!r} must be a tag such as en, pt-BR or sr-Latn",
+        )
+    if texts.direction not in _DIRECTIONS:
+        raise WireError("document", f"the direction {texts.direction!r} must be ltr or rtl")
+    return texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +232,7 @@ class Collection:
             raw=bytes(raw),
             texts=Texts(title=top.text("title"))
             if version == 1
-            else read_texts(Fields("texts", top.take("texts"))),
+            else _read_texts(Fields("texts", top.take("texts"))),
             questions=read_questions(top.items("questions", _MOST_QUESTIONS), version),
             pledge=_read_pledge(Fields("promise", top.take("promise")), windows, version),
             windows=windows,

@@ -12,6 +12,7 @@ rounding costs no privacy.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
@@ -30,21 +31,29 @@ from shuffledp.core.task import Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
 from shuffledp.live.wire.noise import Added, DummyKind, HashedDummies, read_dummies
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
-from shuffledp.live.wire.texts import Asking, check_parts, read_asking, suggest_kind
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import BY_GROUP, Grouped
 
 __all__ = [
     "CHOICE_BITS",
+    "LONGEST",
     "SERVED",
+    "Asking",
+    "Kind",
+    "Part",
     "Question",
     "carry",
     "describe_law",
+    "read_asking",
     "read_questions",
+    "suggest_kind",
 ]
 
 CHOICE_BITS = 64
 """Of the word that chooses the question then."""
+LONGEST = 4_000
+"""Characters of a text that is more than a line."""
+_STEPS = 11  # of a scale, at most
 _MOST_LABELS = 10_000
 _MOST_GROUPS = 1_000
 _MOST_POINTS = 100  # of a list of parameters
@@ -114,6 +123,150 @@ def _describe_number(value: object) -> str | list[Any] | None:
     if isinstance(value, int | Fraction):
         return str(value)
     raise DataError(f"{value!r} cannot stand in a document")
+
+
+class Kind(Enum):
+    """How a question is asked."""
+
+    YES_NO = "yes_no"
+    CHOICE = "choice"
+    """One of the labels."""
+    SCALE = "scale"
+    """One of the numbers from 1 on, with a text at both ends."""
+    SEVERAL = "several"
+    """Whether one of several choices applies; questions of the same `part_of` are shown as one."""
+    NUMBER = "number"
+    TEXT = "text"
+
+
+def _kinds_of(task: str) -> tuple[Kind, ...]:
+    known = tasks.TASKS.get(task)
+    if known is None:  # a number by group
+        return (Kind.NUMBER,)
+    if known.yes_or_no:
+        return Kind.YES_NO, Kind.SEVERAL
+    if known.bins:
+        return Kind.CHOICE, Kind.SCALE
+    return (Kind.NUMBER,) if known.listed else (Kind.TEXT,)
+
+
+def suggest_kind(task: str) -> Kind:
+    """Return how questions of a task are asked if nothing else is said, and in format 1.
+
+    >>> suggest_kind("count"), suggest_kind("mean_by_group")
+    (<Kind.YES_NO: 'yes_no'>, <Kind.NUMBER: 'number'>)
+    """
+    return _kinds_of(task)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The question of which several are the choices."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How one question is asked.
+
+    >>> Asking(kind=Kind.NUMBER, unit="km").to_dict()["unit"]
+    'km'
+    """
+
+    kind: Kind
+    description: str | None = None
+    unit: str | None = None
+    """Of a number."""
+    skip: bool = False
+    """Whether the last label is for those who prefer not to say: a category like any other."""
+    ends: tuple[str, str] | None = None
+    """What the first and the last step of a scale mean."""
+    part_of: Part | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the document."""
+        part = self.part_of
+        return {
+            "kind": self.kind.value,
+            "description": self.description,
+            "unit": self.unit,
+            "skip": self.skip,
+            "ends": None if self.ends is None else list(self.ends),
+            "part_of": None if part is None else {"name": part.name, "text": part.text},
+        }
+
+
+def read_asking(content: object, name: str, task: str, labels: Sequence[str] | None) -> Asking:
+    """Return how a document asks a question, strictly; what it says must fit its task and its labels."""
+    found = Fields("asked", content)
+    said = found.text("kind", 20)
+    if said not in [each.value for each in _kinds_of(task)]:
+        kinds = " or ".join(each.value for each in _kinds_of(task))
+        raise WireError("document", f"the {task} {name!r} is asked as {kinds}, not {said!r}")
+    ends, part = found.take("ends"), found.take("part_of")
+    asking = Asking(
+        kind=Kind(said),
+        description=found.optional_text("description", LONGEST),
+        unit=found.optional_text("unit", 40),
+        skip=found.flag("skip"),
+        ends=None if ends is None else _read_ends(ends),
+        part_of=None if part is None else _read_part(Fields("part_of", part)),
+    )
+    found.finish()
+    _check_asking(asking, name, task, labels)
+    return asking
+
+
+def _read_ends(content: object) -> tuple[str, str]:
+    if not isinstance(content, list) or len(content) != 2:
+        raise WireError("document", "ends must be two texts")
+    first, last = (Fields("ends", {"text": each}).text("text", 200) for each in content)
+    return first, last
+
+
+def _read_part(found: Fields) -> Part:
+    part = Part(name=found.name("name"), text=found.text("text"))
+    found.finish()
+    return part
+
+
+def _check_asking(asking: Asking, name: str, task: str, labels: Sequence[str] | None) -> None:
+    kind = asking.kind
+    if asking.unit is not None and kind is not Kind.NUMBER:
+        raise WireError("document", f"{name!r} has a unit, and is no number")
+    if asking.skip and (Kind.CHOICE not in _kinds_of(task) or labels is None or len(labels) < 3):
+        raise WireError(
+            "document", f"{name!r} cannot be skipped: that is one of three or more categories"
+        )
+    if (asking.ends is not None) != (kind is Kind.SCALE):
+        raise WireError("document", f"{name!r} has ends if it is a scale, and only then")
+    if (asking.part_of is not None) != (kind is Kind.SEVERAL):
+        raise WireError(
+            "document", f"{name!r} is part of another question if several are chosen, and only then"
+        )
+    if kind is Kind.SCALE:
+        steps = list(labels or ())[: -1 if asking.skip else None]
+        if len(steps) > _STEPS or steps != [str(1 + place) for place in range(len(steps))]:
+            raise WireError(
+                "document", f"the labels of the scale {name!r} must be 1, 2, ... up to {_STEPS}"
+            )
+
+
+def _check_parts(parts: Sequence[Part | None]) -> None:
+    """Refuse choices of one question that are not neighbours, are alone, or say different things of it."""
+    seen: dict[str, list[int]] = {}
+    for place, part in enumerate(parts):
+        if part is not None:
+            seen.setdefault(part.name, []).append(place)
+    for name, places in seen.items():
+        alike = len({parts[place] for place in places}) == 1
+        if len(places) < 2 or places[-1] - places[0] + 1 != len(places) or not alike:
+            raise WireError(
+                "document",
+                f"the choices of {name!r} must be two or more, neighbours, with one text",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +471,7 @@ def read_questions(entries: list[Any], version: int) -> tuple[Question, ...]:
     names = [each.name for each in questions]
     if len(set(names)) < len(names):
         raise WireError("document", "two questions have the same name")
-    check_parts([each.asked.part_of for each in questions])
+    _check_parts([each.asked.part_of for each in questions])
     return questions
 
 

@@ -1,0 +1,320 @@
+"""What is published about a window, and how people read it: in a terminal, on a page, in spreadsheets.
+
+A result is JSON: nothing else ever leaves the analyzer. Read back, each answer is an estimate of the task that was
+asked, and the pictures of files draw it.
+"""
+
+import csv
+import html
+import io
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from shuffledp.core.analyzer import Tally
+from shuffledp.core.display import Number, Picture, as_text, list_numbers
+from shuffledp.core.errors import UnsupportedError
+from shuffledp.core.estimate import Estimate, Interval, Value
+from shuffledp.core.notebook import as_html, frame_page, make_table, say
+from shuffledp.live.notice import describe_trust
+from shuffledp.live.wire.document import Collection
+from shuffledp.live.wire.question import Question
+from shuffledp.protocols import spec
+from shuffledp.protocols.one_question import scale_up
+
+__all__ = [
+    "LEVEL",
+    "XLSX",
+    "answer_question",
+    "describe_collection",
+    "draw",
+    "read_estimate",
+    "show_page",
+    "show_text",
+    "write_csv",
+    "write_xlsx",
+]
+
+LEVEL = 0.95
+"""Of the intervals that are published."""
+
+
+def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
+    """Return the answer of everybody in the tally; with `reports`, of that many people of whom it is a sample."""
+    task = question.asks
+    estimate = task.convert(question.protocol.analyzer.estimate(tally))
+    if reports is not None:
+        estimate = scale_up(estimate, question.protocol, tally.people(), reports)
+    rows = list_numbers(estimate, LEVEL, label=question.task)
+    labels: Sequence[str] = [row.label for row in rows]
+    if question.labels is not None and len(rows) == len(question.labels):
+        labels = question.labels
+    return {
+        "text": question.text,
+        "task": question.task,
+        "protocol": question.protocol.name,
+        "people": tally.users,
+        "of": tally.users if reports is None else reports,
+        "estimate": [
+            row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
+        ],
+        **task.details(estimate),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _PublishedError:
+    """Standard errors and intervals as they were published: of that level, and no other."""
+
+    stderr: Value
+    ends: Interval
+    level: float
+
+    def interval(self, value: Value, level: float) -> Interval:
+        if level != self.level:
+            raise UnsupportedError(f"intervals were published with level {self.level:g} only")
+        return self.ends
+
+    def exact_interval(self, value: Value, level: float) -> Interval:
+        raise UnsupportedError("no exact interval was published: use interval()")
+
+
+def read_estimate(question: Question, answer: Mapping[str, Any], level: float) -> Estimate:
+    """Return the estimate that was published as the answer to a question.
+
+    >>> from shuffledp import protocols
+    >>> made = protocols.rr.make_local(epsilon=1.0)
+    >>> pet = Question(name="pet", text="?", task="count", protocol=made, labels=("no", "yes"))
+    >>> row = {"label": "count", "value": 12.0, "stderr": 3.0, "low": 6.0, "high": 18.0}
+    >>> read_estimate(pet, {"people": 40, "estimate": [row]}, 0.95).limits
+    (0.0, 40.0)
+    """
+    rows = [Number(**row) for row in answer["estimate"]]
+    labels = tuple(row.label for row in rows)
+    value, stderr, low, high = (
+        np.array([row[place] for row in rows], dtype=np.float64)
+        for place in range(1, len(Number._fields))
+    )
+    columns: Sequence[Value] = (value, stderr, low, high)
+    if labels == (question.task,):  # the one number of a task that has no other
+        columns = [column.item() for column in (value, stderr, low, high)]
+    return Estimate(
+        value=columns[0],
+        error=_PublishedError(stderr=columns[1], ends=Interval(*columns[2:]), level=level),
+        limits=_find_limits(question, _count_asked(answer)),
+        labels=labels,
+    )
+
+
+def _find_limits(question: Question, people: int) -> tuple[float, float]:
+    """Return between what the answer is publicly known to lie; infinite where nothing is known, or is worth drawing."""
+    kind = question.kind
+    if kind.counts:
+        return 0.0, float(people)
+    if question.ends is None or not (kind.adds or kind.dated):
+        return -np.inf, np.inf
+    low, high = question.ends
+    return (low, high) if kind.average or kind.ranked else (low * people, high * people)
+
+
+def draw(question: Question, answer: Mapping[str, Any], level: float) -> Picture:
+    """Return what there is to draw of a published answer: as of a file, by its task."""
+    return question.asks.show(read_estimate(question, answer, level), level)
+
+
+def _count_asked(answer: Mapping[str, Any]) -> int:
+    """Return how many people the numbers are about."""
+    return int(answer.get("of", answer["people"]))
+
+
+def _tell_people(answer: Mapping[str, Any]) -> str:
+    """Say whom the numbers are about; with one random question in each report, not all of them answered this one.
+
+    >>> _tell_people({"people": 776, "of": 1501})
+    '1,501 people, 776 of whom answered this question'
+    """
+    answered, people = answer["people"], _count_asked(answer)
+    if answered == people:
+        return f"{people:,} people"
+    return f"{people:,} people, {answered:,} of whom answered this question"
+
+
+def _tell_found(answer: Mapping[str, Any]) -> list[str]:
+    """Say of words from how many people on one is found.
+
+    >>> _tell_found({"estimate": [], "found": {"found_95": 1200}})
+    ['No word was found.', 'A word that 1,200 people have is found with probability 95 %.']
+    """
+    if "found" not in answer:
+        return []
+    none = [] if answer["estimate"] else ["No word was found."]
+    people = answer["found"]["found_95"]
+    return [*none, f"A word that {people:,} people have is found with probability 95 %."]
+
+
+def show_text(collection: Collection, results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the results for a terminal: one block per question, window after window."""
+    lines = [collection.title]
+    for question in collection.questions:
+        lines += ["", question.text]
+        for result in results:
+            answer = result["questions"][question.name]
+            lines.append(f"Window {result['window']}: {_tell_people(answer)}")
+            if answer["estimate"]:
+                picture = draw(question, answer, result.get("level", LEVEL))
+                lines.append(as_text(picture, limit=len(picture.rows)))
+            lines += _tell_found(answer)
+    return "\n".join(lines)
+
+
+def show_page(collection: Collection, results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the results as one page: no script, nothing from elsewhere, every text escaped."""
+    style = "table{display:block;overflow-x:auto}td,th{text-align:left;padding:.2em 1em .2em 0}"
+    parts = [f"<main><h1 dir=auto>{html.escape(collection.title)}</h1>"]
+    if not results:
+        parts.append(say("Nothing is published yet."))
+    for question in collection.questions if results else ():
+        parts.append(f"<h2 dir=auto>{html.escape(question.text)}</h2>")
+        for result in results:
+            answer = result["questions"][question.name]
+            parts.append(say(f"Window {result['window']}: {_tell_people(answer)}"))
+            if answer["estimate"]:
+                parts.append(as_html(draw(question, answer, result["level"])))
+            parts += map(say, _tell_found(answer))
+    trust = make_table(
+        ["who is compromised", "what people still have"], describe_trust(collection), texts=2
+    )
+    parts.append(f"<h2>Who may learn what</h2>{trust}</main>")
+    return frame_page(collection.title, "".join(parts), style)
+
+
+_NUMBERS = Number._fields[1:]
+_HEAD = ["window", "question", "people", "of", "label", *_NUMBERS]
+
+
+def _list_rows(results: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """List one row per window, question and label, under a head."""
+    rows: list[list[Any]] = [_HEAD]
+    for result in results:
+        for name, answer in result["questions"].items():
+            who = [answer["people"], _count_asked(answer)]
+            rows += [
+                [result["window"], name, *who, row["label"], *(row[each] for each in _NUMBERS)]
+                for row in answer["estimate"]
+            ]
+    return rows
+
+
+def write_csv(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the results as a table: one line per window, question and row."""
+    lines = io.StringIO()
+    writer = csv.writer(lines)
+    for row in _list_rows(results):
+        writer.writerow([_disarm(cell) if isinstance(cell, str) else cell for cell in row])
+    return lines.getvalue()
+
+
+def _disarm(label: str) -> str:
+    """Return a label that no spreadsheet takes for a formula: anybody may have sent it as a word.
+
+    >>> _disarm("=1+1"), _disarm("bus")
+    ("'=1+1", 'bus')
+    """
+    return f"'{label}" if label.startswith(("=", "+", "-", "@", "\t", "\r")) else label
+
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+"""The media type of a workbook, which is written here without a library."""
+_UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
+_OPEN = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
+_OFFICE = "http://schemas.openxmlformats.org"
+_TYPES = f"""{_OPEN}<Types xmlns="{_OFFICE}/package/2006/content-types">\
+<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>\
+<Override PartName="/xl/workbook.xml" ContentType="{XLSX}.main+xml"/>\
+<Override PartName="/xl/worksheets/sheet1.xml" \
+ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>"""
+_WORKBOOK = f"""{_OPEN}<workbook xmlns="{_OFFICE}/spreadsheetml/2006/main" \
+xmlns:r="{_OFFICE}/officeDocument/2006/relationships"><sheets>\
+<sheet name="results" sheetId="1" r:id="rId1"/></sheets></workbook>"""
+
+
+def _relate(kind: str, target: str) -> str:
+    return (
+        f'{_OPEN}<Relationships xmlns="{_OFFICE}/package/2006/relationships"><Relationship Id="rId1" '
+        f'Type="{_OFFICE}/officeDocument/2006/relationships/{kind}" Target="{target}"/></Relationships>'
+    )
+
+
+def _write_cell(value: Any) -> str:
+    """Return a number, or a text that is never a formula.
+
+    >>> _write_cell(1.5), _write_cell("=1+1 & co")
+    ('<c><v>1.5</v></c>', '<c t="inlineStr"><is><t xml:space="preserve">=1+1 &amp; co</t></is></c>')
+    """
+    if isinstance(value, str):
+        shown = escape(_UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value))
+        return f'<c t="inlineStr"><is><t xml:space="preserve">{shown}</t></is></c>'
+    return f"<c><v>{value!r}</v></c>"
+
+
+def write_xlsx(results: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the same as a workbook of one sheet; texts are texts there, whatever they begin with."""
+    rows = "".join(f"<row>{''.join(map(_write_cell, row))}</row>" for row in _list_rows(results))
+    sheet = f'{_OPEN}<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{rows}</sheetData></worksheet>'
+    parts = {
+        "[Content_Types].xml": _TYPES,
+        "_rels/.rels": _relate("officeDocument", "xl/workbook.xml"),
+        "xl/workbook.xml": _WORKBOOK,
+        "xl/_rels/workbook.xml.rels": _relate("worksheet", "worksheets/sheet1.xml"),
+        "xl/worksheets/sheet1.xml": sheet,
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return packed.getvalue()
+
+
+def describe_collection(collection: Collection) -> dict[str, Any]:
+    """Return what the pages of results say about a collection."""
+    return {
+        "id": collection.id.hex(),
+        "title": collection.title,
+        "language": collection.texts.language,
+        "one_operator": collection.development,
+        "dummies": sum(each.noise.mean_total for each in collection.questions if each.noise),
+        "questions": [_describe_question(each) for each in collection.questions],
+        "trust": [list(row) for row in describe_trust(collection)],
+    }
+
+
+def _describe_question(question: Question) -> dict[str, Any]:
+    lower, upper = question.ends or (None, None)
+    known, part = spec(question.protocol.name), question.asked.part_of
+    return {
+        "name": question.name,
+        "text": question.text,
+        "task": question.task,
+        "part": None if part is None else part.text,
+        "unit": question.asked.unit,
+        "scale": _name_ends(question),
+        "yes": question.labels[1] if question.kind.yes_or_no and question.labels else None,
+        "lower": lower,
+        "upper": upper,
+        "protocol": known.name,
+        "title": known.title,
+        "reference": known.reference,
+    }
+
+
+def _name_ends(question: Question) -> dict[str, str] | None:
+    """Return what the first and the last step of a scale mean, by their labels."""
+    if question.asked.ends is None or question.labels is None:
+        return None
+    steps = question.labels[: -1 if question.asked.skip else None]
+    return dict(zip((steps[0], steps[-1]), question.asked.ends, strict=True))
