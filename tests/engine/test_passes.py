@@ -189,7 +189,7 @@ class TestTapes:
         assert tapes.at(0) is tapes.at(5)
         assert isinstance(tapes.at(0), sdp.SecureWords)
         tapes.finish(3)
-        with pytest.raises(sdp.ParameterError, match="rng=.* must be SecureWords or SeededWords"):
+        with pytest.raises(sdp.ParameterError, match=r"rng=.* must be SecureWords or SeededWords"):
             Tapes(SimpleNamespace(words=None), width=1, bits=64)
         assert Tapes.of(self.RANDOMIZER, None).bits == self.RANDOMIZER.word_bits
 
@@ -283,7 +283,7 @@ class TestGroups:
         assert real[8] + real[9] == 4
 
     @pytest.mark.parametrize(
-        ("format", "types", "domain", "counted"),
+        ("kind", "types", "domain", "counted"),
         [
             ("arrow", "int64", sdp.Bits(), True),
             ("parquet", "int64", sdp.Integers(lower=0, upper=4096), True),
@@ -297,12 +297,12 @@ class TestGroups:
             ("csv", "text", sdp.Integers(lower=0, upper=9999), False),
         ],
     )
-    def test_where_numpy_is_faster(self, format, types, domain, counted):
+    def test_where_numpy_is_faster(self, kind, types, domain, counted):
         from shuffledp.engine.formats import DataFile, Format
 
-        file = DataFile(path="a", format=Format(format), bytes=1, columns=("x",), types=(types,))
+        file = DataFile(path="a", format=Format(kind), bytes=1, columns=("x",), types=(types,))
         assert is_counted(Column(name="x", files=(file,)), domain) == counted
-        if format == "arrow":
+        if kind == "arrow":
             other = DataFile(path="b", format=Format.CSV, bytes=1, columns=("x",), types=("text",))
             assert not is_counted(Column(name="x", files=(file, other)), domain)
         assert is_counted(take_column([1]), domain)
