@@ -7,6 +7,7 @@ import io
 import socket
 
 import pytest
+import uvicorn
 
 import live_support as live
 import shuffledp as sdp
@@ -111,3 +112,16 @@ def test_a_word_is_no_formula_in_a_spreadsheet(label):
     result = {"window": 0, "questions": {"word": {"people": 5, "estimate": [row]}}}
     (_, line) = csv.reader(io.StringIO(write_csv([result])))
     assert line[4] == f"'{label}"
+
+
+def test_uvicorn_still_has_what_we_override():
+    """A method that it renamed would not be called any more, and slow connections would live for ever."""
+    (parent,) = ImpatientProtocol.__bases__
+    ours = {name for name, each in vars(ImpatientProtocol).items() if callable(each)}
+    called = {name for name in ours if not name.startswith("_")}
+    assert called == {
+        "connection_made", "connection_lost", "data_received", "on_message_begin", "on_headers_complete",
+        "on_message_complete",
+    }  # fmt: skip
+    assert called <= set(vars(parent))
+    assert "capture_signals" in vars(uvicorn.Server)

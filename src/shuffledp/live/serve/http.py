@@ -293,7 +293,7 @@ async def listen(
     ImpatientProtocol.most = limit_connections()
 
     class Quiet(uvicorn.Server):
-        """A server without signal handlers of its own."""
+        """A server without signal handlers of its own: several run in this loop, and one signal ends them all."""
 
         def capture_signals(self) -> Any:
             from contextlib import nullcontext
