@@ -412,13 +412,12 @@ class _Parser:
 
     def _complain(self, place: int) -> ParameterError:
         left = self._text[place:].strip()
-        before = re.search(r"[^\W\d]\w*\s+$", self._text[:place])
+        before = re.search(r"[^\W\d]\w*(?=\s+$)", self._text[:place])
         word = re.match(r"\w+", left)
-        if before is not None and word is not None:
-            named = f'"{before[0].strip()} {word[0]}"'
+        hint = ""
+        if before is not None and word is not None and before[0].lower() not in _KEYWORDS:
+            named = f'"{before[0]} {word[0]}"'
             hint = f" (a column whose name has blanks stands in double quotes: {named})"
-        else:
-            hint = ""
         return ParameterError(
             "where", self._text, f"cannot be read at {left!r}{hint}" if left else "ends too early"
         )

@@ -537,7 +537,7 @@ class Reduction:
         if self.kind == "text":
             return values  # the query left them null
         none = counts == 0
-        found = np.where(none, 0, as_numpy(values)) if none.any() else as_numpy(values)
+        found = np.where(none, 0, as_numpy(values))
         if self.kind == "point":
             numbers = found * self.unit
             if self.how is Reduce.MEAN:
