@@ -99,10 +99,10 @@ def complete_engine(incomplete: str) -> list[str]:
 
 def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of the files that are on the line already."""
-    found = _offer(lambda: list_columns(_list_words(ctx)), incomplete)
+    columns = _offer(lambda: list_columns(_list_words(ctx)), incomplete)
     # Bash inserts what it is offered as it is; the other shells put quotes where they are needed.
     in_bash = os.environ.get("_SHUFFLEDP_COMPLETE", "").endswith("bash")
-    return [re.sub(r"([^\w@%+=:,./-])", r"\\\1", name) for name in found] if in_bash else found
+    return [re.sub(r"([^\w@%+=:,./-])", r"\\\1", name) for name in columns] if in_bash else columns
 
 
 def list_columns(paths: Iterable[str]) -> list[str]:

@@ -71,25 +71,25 @@ def describe_collection(collection: sdp.live.wire.Collection) -> str:
 
 def read_pairs(texts: list[str]) -> dict[str, str]:
     """QUESTION=VALUE, once for each question."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
-        if not sign or name in found:
+        if not sign or name in pairs:
             raise sdp.UnsupportedError(f"{text!r} must be QUESTION=VALUE, once for each question")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
-def tell_simulated(found: sdp.live.serve.Simulated, *, as_json: bool = False) -> None:
+def tell_simulated(simulated: sdp.live.serve.Simulated, *, as_json: bool = False) -> None:
     """Say who was left out of a file, and to the operator alone which values became others.
 
     >>> tell_simulated(sdp.live.serve.Simulated(places={"home": [0, 1]}, left_out=3))
     3 of 5 people had a value that no device sends, and were left out.
     """
-    if found.left_out and not as_json:
-        everybody = found.people + found.left_out
+    if simulated.left_out and not as_json:
+        everybody = simulated.people + simulated.left_out
         typer.echo(
-            f"{found.left_out:,} of {everybody:,} people had a value that no device sends, and were left out."
+            f"{simulated.left_out:,} of {everybody:,} people had a value that no device sends, and were left out."
         )
-    for said in found.recoded:
+    for said in simulated.recoded:
         typer.echo(f"For you alone (exact, so not private): {said}.", err=True)

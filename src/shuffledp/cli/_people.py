@@ -95,8 +95,8 @@ def read_column(
         declared = declare(column)
         policy = sdp.OnInvalid.read(given.on_invalid, given.missing)
         domain = declared.task.domain
-        found = sdp.engine.read_codes(column, domain, policy, threads=given.threads, report=report)
-    invalid, for_operator = sdp.questions.describe_invalid(policy, found.invalid)
+        coded = sdp.engine.read_codes(column, domain, policy, threads=given.threads, report=report)
+    invalid, for_operator = sdp.questions.describe_invalid(policy, coded.invalid)
     exposed = [*declared.not_private]
     if column.where is not None and (taken := column.where.expose()) is not None:
         exposed.append(taken)
@@ -107,14 +107,14 @@ def read_column(
     if given.model == "none":
         exposed.insert(0, _UNPROTECTED)
     people = People(
-        codes=found.codes,
+        codes=coded.codes,
         domain=domain,
         column=column.name,
-        rows=found.rows,
+        rows=coded.rows,
         seed=given.seed,
         invalid=invalid,
         for_operator=for_operator,
-        notes=(*declared.notes, *_check_delta(given, len(found.codes))),
+        notes=(*declared.notes, *_check_delta(given, len(coded.codes))),
         not_private=tuple(exposed),
     )
     return people, declared.task

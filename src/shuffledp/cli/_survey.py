@@ -143,11 +143,11 @@ def _ask_about_person(survey: sdp.Survey, columns: Mapping[str | None, sdp.engin
     names = dict.fromkeys(
         name for column in columns.values() for file in column.files for name in file.columns
     )
-    found = sdp.engine.looks_like_person([*names])
-    if found:
+    likely = sdp.engine.looks_like_person([*names])
+    if likely:
         typer.echo(
-            f"Does {found[0]!r} say whom a row is about? Each row is taken to be one person; if people have several "
-            f"rows, say --person {_quote(found[0])}.",
+            f"Does {likely[0]!r} say whom a row is about? Each row is taken to be one person; if people have several "
+            f"rows, say --person {_quote(likely[0])}.",
             err=True,
         )
 

@@ -114,8 +114,8 @@ def _name_options(message: str) -> str:
     return "".join(parts)
 
 
-def _name_option(found: re.Match[str]) -> str:
-    return "--" + (found[1] or found[2]).replace("_", "-")
+def _name_option(match: re.Match[str]) -> str:
+    return "--" + (match[1] or match[2]).replace("_", "-")
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -162,15 +162,15 @@ def _read_levels(text: str) -> dict[float, int]:
     >>> _read_levels("0.5:2000,2:8e3")
     {0.5: 2000, 2.0: 8000}
     """
-    found: dict[float, int] = {}
+    crowds: dict[float, int] = {}
     for part in text.split(","):
         level, _, count = part.partition(":")
         try:
-            found[float(level)] = whole_number(count, "levels")
+            crowds[float(level)] = whole_number(count, "levels")
         except ValueError:
             wanted = "must be pairs such as 0.5:2000,2:8000"
             raise sdp.ParameterError("levels", text, wanted) from None
-    return found
+    return crowds
 
 
 _GRID = 8  # steps; values in between are rounded to it at random

@@ -141,17 +141,21 @@ def _compute(
     if view is _View.SHUFFLED and users is None:
         raise sdp.ParameterError("n", None, "must be given: how many people are shuffled")
     crowd = {"n": users} if view is _View.SHUFFLED else {}
-    found = sdp.audit.exact(made, epsilon=epsilon, view=view.value, **crowd)
-    record = {"method": "exact", "claimed_delta": delta, **found.to_dict()}
+    audited = sdp.audit.exact(made, epsilon=epsilon, view=view.value, **crowd)
+    record = {"method": "exact", "claimed_delta": delta, **audited.to_dict()}
     if delta is None:
-        return None, [f"{found}."], record
-    if found.refutes(delta):
-        why = f"its delta is at least {round_down(found.lower)}"
-        return "refuted", [f"{found}.", f"{_name_claim(epsilon, delta)} is refuted: {why}."], record
-    if found.confirms(delta):
-        return "confirmed", [f"{found}.", f"{_name_claim(epsilon, delta)} is confirmed."], record
+        return None, [f"{audited}."], record
+    if audited.refutes(delta):
+        why = f"its delta is at least {round_down(audited.lower)}"
+        return (
+            "refuted",
+            [f"{audited}.", f"{_name_claim(epsilon, delta)} is refuted: {why}."],
+            record,
+        )
+    if audited.confirms(delta):
+        return "confirmed", [f"{audited}.", f"{_name_claim(epsilon, delta)} is confirmed."], record
     open_end = "lies between what is known from below and from above"
-    return "undecided", [f"{found}.", f"{_name_claim(epsilon, delta)} {open_end}."], record
+    return "undecided", [f"{audited}.", f"{_name_claim(epsilon, delta)} {open_end}."], record
 
 
 def _sample(
@@ -163,14 +167,14 @@ def _sample(
     **drawn: Any,
 ) -> tuple[str | None, list[str], dict[str, Any]]:
     level = 0.0 if delta is None else delta
-    found = sdp.audit.empirical(made, *pair, delta=level, view=view.value, **drawn)
-    record = {"method": "samples", "claimed_epsilon": epsilon, **found.to_dict()}
+    audited = sdp.audit.empirical(made, *pair, delta=level, view=view.value, **drawn)
+    record = {"method": "samples", "claimed_epsilon": epsilon, **audited.to_dict()}
     if epsilon is None:
-        return None, [f"{found}."], record
+        return None, [f"{audited}."], record
     claim = _name_claim(epsilon, level)
-    if found.refutes(epsilon):
-        return "refuted", [f"{found}.", f"{claim} is refuted, with this confidence."], record
-    return "not refuted", [f"{found}.", f"{claim} is not refuted, which proves nothing."], record
+    if audited.refutes(epsilon):
+        return "refuted", [f"{audited}.", f"{claim} is refuted, with this confidence."], record
+    return "not refuted", [f"{audited}.", f"{claim} is not refuted, which proves nothing."], record
 
 
 def _name_claim(epsilon: float, delta: float) -> str:

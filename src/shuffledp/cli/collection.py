@@ -178,9 +178,9 @@ def check(
                 collection = sdp.live.wire.Collection.read(place.read_bytes())
             except OSError as error:
                 raise sdp.DataError(f"{place} cannot be read: {error.strerror}") from error
-        found = sdp.live.check_promise(collection)
+        guarantee = sdp.live.check_promise(collection)
         tell(describe_collection(collection))
-        tell(f"\nThe promise holds: {found}")
+        tell(f"\nThe promise holds: {guarantee}")
 
 
 @app.command()
@@ -192,20 +192,20 @@ def status(
     $ shuffledp collection status survey
     """
     with explain_errors():
-        found = sdp.live.serve.Operator(open_home(folder, instance)).status()
+        state = sdp.live.serve.Operator(open_home(folder, instance)).status()
         if as_json:
-            typer.echo(json.dumps(found))
+            typer.echo(json.dumps(state))
             return
-        typer.echo(f"Accepted since the start: {found['accepted']:,}")
-        for reason, number in found["rejected"].items():
+        typer.echo(f"Accepted since the start: {state['accepted']:,}")
+        for reason, number in state["rejected"].items():
             typer.echo(f"Rejected, {reason}: {number:,}")
-        for window in found["windows"]:
+        for window in state["windows"]:
             typer.echo(
                 f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
             )
-        if found["failing"] is not None:
-            typer.echo(f"Cannot work now: {found['failing']}")
-        seen = found["analyzer_seen_seconds_ago"]
+        if state["failing"] is not None:
+            typer.echo(f"Cannot work now: {state['failing']}")
+        seen = state["analyzer_seen_seconds_ago"]
         typer.echo(
             "The analyzer has not asked yet."
             if seen is None
@@ -310,8 +310,8 @@ def issue(
         operator = sdp.live.serve.Operator(open_home(folder, instance))
         if not only_check:
             operator.issue_tokens(known)
-        found = operator.count_tokens(known)
-        shown = ", ".join(f"{number:,} {state}" for state, number in found.items())
+        counts = operator.count_tokens(known)
+        shown = ", ".join(f"{number:,} {state}" for state, number in counts.items())
         if only_check:
             typer.echo(f"{len(known):,} tokens: {shown}.")
         else:
@@ -320,12 +320,12 @@ def issue(
 
 def _read_hashes(path: Path) -> list[bytes]:
     try:
-        found = [bytes.fromhex(line) for line in path.read_text().split()]
+        hashes = [bytes.fromhex(line) for line in path.read_text().split()]
     except (OSError, ValueError) as error:
         raise sdp.DataError(f"{path} cannot be read as hashes of tokens: {error}") from error
-    if not found or {len(each) for each in found} != {32}:
+    if not hashes or {len(each) for each in hashes} != {32}:
         raise sdp.DataError(f"{path} must have one hash of 64 hexadecimal digits in each line")
-    return found
+    return hashes
 
 
 @app.command()
@@ -337,11 +337,11 @@ def results(folder: FolderArgument, as_json: JsonOption = False) -> None:
     with explain_errors():
         home = sdp.live.serve.Home(folder)
         analyzer = home.open_analyzer()
-        found = analyzer.results()
+        published = analyzer.results()
         if as_json:
-            typer.echo(json.dumps({"results": found}))
-        elif found:
-            typer.echo(sdp.live.serve.show_text(analyzer.collection, found))
+            typer.echo(json.dumps({"results": published}))
+        elif published:
+            typer.echo(sdp.live.serve.show_text(analyzer.collection, published))
         else:
             typer.echo("Nothing is published yet.")
 

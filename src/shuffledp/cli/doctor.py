@@ -71,12 +71,12 @@ def doctor(as_json: JsonOption = False) -> None:
 
     $ shuffledp doctor
     """
-    found = list(_examine())
-    well = all(each.works for each in found if each.needed)
+    findings = list(_examine())
+    well = all(each.works for each in findings if each.needed)
     if as_json:
-        echo_json({"well": well, "findings": [asdict(each) for each in found]})
+        echo_json({"well": well, "findings": [asdict(each) for each in findings]})
     else:
-        for each in found:
+        for each in findings:
             if not (is_quiet() and each.works):
                 _print(each)
         tell("All that is needed works." if well else "Something that is needed is broken.")
@@ -183,8 +183,8 @@ def _find_java() -> str:
     home = os.environ.get("JAVA_HOME")
     own = None if home is None else shutil.which(Path(home, "bin", "java"))
     text = _ask_version(own or "java", "-version")
-    found = re.search(r'"(\d+)', text)
-    if found is not None and int(found[1]) < _FIRST_JAVA:
+    match = re.search(r'"(\d+)', text)
+    if match is not None and int(match[1]) < _FIRST_JAVA:
         raise OSError(f"{text}: too old")
     return text
 
@@ -199,10 +199,10 @@ def _find_browser() -> str:
 def _find_playwright() -> str:
     """Return the browser installed by Playwright, if any."""
     places = (Path.home() / ".cache/ms-playwright", Path.home() / "Library/Caches/ms-playwright")
-    found = sorted(each.name for place in places for each in place.glob("chromium-*"))
-    if not found:
+    browsers = sorted(each.name for place in places for each in place.glob("chromium-*"))
+    if not browsers:
         raise OSError("none was found")
-    return f"{found[-1]} of Playwright"
+    return f"{browsers[-1]} of Playwright"
 
 
 def _ask_version(program: str | Path, option: str = "--version") -> str:

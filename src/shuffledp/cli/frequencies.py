@@ -55,7 +55,7 @@ def frequencies(
         with stage_outputs([out], force=force) as outputs:
             column = given.open(paths)
             keep_inputs([out, budget.ledger], [file.path for file in column.files])
-            found = sdp.engine.release_frequencies(
+            released = sdp.engine.release_frequencies(
                 column,
                 epsilon=given.epsilon,
                 missing=given.missing,
@@ -63,10 +63,10 @@ def frequencies(
                 rng=given.rng,
                 threads=given.threads,
             )
-            record = _make_record(found, column, given.seed)
+            record = _make_record(released, column, given.seed)
             outputs.write(out, partial(sdp.engine.write_result, record))
             note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
-            with charge(spending, found.guarantee, {**note, "n": found.n}, err=as_json):
+            with charge(spending, released.guarantee, {**note, "n": released.n}, err=as_json):
                 try:
                     outputs.publish()
                 finally:
@@ -75,25 +75,25 @@ def frequencies(
                     if as_json:
                         echo_json(record)
                     elif out is None or not is_quiet():
-                        _show(found)
+                        _show(released)
         tell_written([out], as_json=as_json)
 
 
 def _make_record(
-    found: sdp.engine.Frequencies, column: sdp.engine.Column, seed: int | None
+    released: sdp.engine.Frequencies, column: sdp.engine.Column, seed: int | None
 ) -> dict[str, Any]:
     exposed = None if column.where is None else column.where.expose()
-    rows = make_picture(found.estimate, found.level).rows
+    rows = make_picture(released.estimate, released.level).rows
     return {
         "task": "frequencies",
         "estimate": [row.to_dict() for row in rows],
-        "certain": found.certain,
-        "level": found.level,
-        "n": found.n,
-        "epsilon": found.guarantee.epsilon,
-        "delta": found.guarantee.delta,
-        "model": found.guarantee.model.value,
-        "guarantee": str(found.guarantee),
+        "certain": released.certain,
+        "level": released.level,
+        "n": released.n,
+        "epsilon": released.guarantee.epsilon,
+        "delta": released.guarantee.delta,
+        "model": released.guarantee.model.value,
+        "guarantee": str(released.guarantee),
         "column": column.name,
         "not_private": [
             *([] if seed is None else [sdp.questions.SEEDED]),
@@ -104,19 +104,19 @@ def _make_record(
     }
 
 
-def _show(found: sdp.engine.Frequencies) -> None:
-    shown = make_picture(found.estimate, found.level)
+def _show(released: sdp.engine.Frequencies) -> None:
+    shown = make_picture(released.estimate, released.level)
     rows = shown.rows[:_SHOWN]
     say_lines(as_text(replace(shown, rows=rows)))
     if len(rows) < len(shown.rows):
         say(f"... and {len(shown.rows) - len(rows):,} more; --out writes all")
-    certain, percent = found.certain, f"{100 * found.level:.15g}%"
+    certain, percent = released.certain, f"{100 * released.level:.15g}%"
     values = "value" if certain == 1 else "values"
     say(
         f"At least {certain:,} different {values} with {percent} confidence; the places behind may be noise alone."
     )
     if is_quiet():
         return
-    share = min(sum(found.values[:_SHOWN]) / found.n, 1)
+    share = min(sum(released.values[:_SHOWN]) / released.n, 1)
     say(f"The first {_SHOWN} values are those of about {share:.0%} of people.")
-    say(f"{found.n:,} people; {found.guarantee}")
+    say(f"{released.n:,} people; {released.guarantee}")

@@ -50,18 +50,18 @@ def learn(
         given.refuse_needless(max_messages)
         with stage_outputs([out], force=force) as outputs:
             people = read_people(paths, categories, given, [out, budget.ledger])
-            found = sdp.learn(
+            learned = sdp.learn(
                 people.codes,
                 k=people.domain.size,
                 protocol=protocol,
                 max_messages=max_messages,
                 **given.promise,
             ).label(people.domain)
-            text = found.describe(level)
-            record = {**found.to_dict(level), **people.record}
+            text = learned.describe(level)
+            record = {**learned.to_dict(level), **people.record}
             outputs.write(out, partial(sdp.engine.write_result, record))
-            note = people.note("learn", found.protocol)
-            with charge(spending, found.guarantee, note, err=as_json):
+            note = people.note("learn", learned.protocol)
+            with charge(spending, learned.guarantee, note, err=as_json):
                 try:
                     outputs.publish()
                 finally:

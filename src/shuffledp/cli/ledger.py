@@ -57,17 +57,17 @@ def verify(
     """
     with explain_errors():
         heads = head or []
-        found = _open(path).verify(*heads)
+        verified = _open(path).verify(*heads)
         if as_json:
-            echo_json(asdict(found))
+            echo_json(asdict(verified))
             return
-        tell(f"{path}: the chain of {_count(found.events)} is intact. Head: {found.head}")
+        tell(f"{path}: the chain of {_count(verified.events)} is intact. Head: {verified.head}")
         if not heads:
             tell("Without --head this cannot show that the last events were removed.")
             return
-        newer = found.events - found.vouched
+        newer = verified.events - verified.vouched
         tell(
-            f"Nothing up to event {found.vouched:,} was changed or removed. "
+            f"Nothing up to event {verified.vouched:,} was changed or removed. "
             + (
                 f"No head was given for the {_count(newer)} after it."
                 if newer

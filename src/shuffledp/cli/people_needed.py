@@ -121,14 +121,14 @@ def _collect(
     taken |= {"k"} if task is not _Task.COUNT else set()
     taken |= {"beta"} if task in (_Task.COUNT, _Task.HISTOGRAM) else set()
     taken |= {"q"} if task is _Task.IDENTITY else set()
-    found = {name: value for name, value in given.items() if value is not None}
-    if task is _Task.IDENTITY and "q" not in found:
+    said = {name: value for name, value in given.items() if value is not None}
+    if task is _Task.IDENTITY and "q" not in said:
         raise sdp.ParameterError("law", law, "must be given for an identity_test")
-    for name in found:
+    for name in said:
         if name not in taken:
             shown = "law" if name == "q" else name
             raise sdp.ParameterError(shown, given[name], f"is not an option of {task.value}")
-    return found
+    return said
 
 
 def _read_share(name: str, text: str) -> Fraction:
@@ -154,7 +154,7 @@ def _ask(
     if model == "shuffle":
         options["honest"] = honest
     try:
-        found = sdp.sample_complexity(
+        needed = sdp.sample_complexity(
             task.value,
             alpha=alpha,
             epsilon=None if model == "none" else epsilon,
@@ -168,7 +168,7 @@ def _ask(
         if delta is None and model == "shuffle":
             return {"model": model, "reason": str(reason)}
         raise
-    return {**asdict(found), "model": model}
+    return {**asdict(needed), "model": model}
 
 
 def _takes(model: str, option: str) -> bool:

@@ -174,9 +174,9 @@ def _simulate(
     if window is None:
         raise sdp.UnsupportedError("the collection takes no answers now")
     files = reading.find(path)
-    found = sdp.live.serve.read_places(collection, files, columns, **reading.taken)
-    tell_simulated(found)
-    sent = sdp.live.serve.send_people(collection, window, found.places)
+    simulated = sdp.live.serve.read_places(collection, files, columns, **reading.taken)
+    tell_simulated(simulated)
+    sent = sdp.live.serve.send_people(collection, window, simulated.places)
     tell(f"{sent.accepted:,} reports of window {window} were acknowledged.")
     for reason, number in sent.rejected.items():
         tell(f"Rejected, {reason}: {number:,}")

@@ -60,7 +60,7 @@ def robust(
             [budget.ledger],
             [options.categories_file],
         )
-        found = sdp.inference.ask_groups(
+        median = sdp.inference.ask_groups(
             question,
             _read_values(people),
             groups=groups,
@@ -69,10 +69,10 @@ def robust(
             honest=HONEST if given.honest is None else given.honest,
             rng=given.rng,
         )
-        record = {"task": task, **_make_record(found, people), **people.record}
+        record = {"task": task, **_make_record(median, people), **people.record}
         note = people.note(f"robust {task}", "median_of_groups")
-        with charge(spending, found.guarantee, note, err=as_json):
-            show_answer(people, _describe(found, people), record, as_json=as_json)
+        with charge(spending, median.guarantee, note, err=as_json):
+            show_answer(people, _describe(median, people), record, as_json=as_json)
 
 
 def _read_values(people: People) -> Any:
@@ -84,32 +84,32 @@ def _read_values(people: People) -> Any:
     )
 
 
-def _list_values(found: sdp.inference.MedianOfGroups, people: People) -> list[tuple[str, float]]:
-    values = [found.value] if isinstance(found.value, float) else found.value.tolist()
+def _list_values(median: sdp.inference.MedianOfGroups, people: People) -> list[tuple[str, float]]:
+    values = [median.value] if isinstance(median.value, float) else median.value.tolist()
     labels = people.domain.labels if isinstance(people.domain, sdp.Categories) else ("answer",)
     return list(zip(labels, values, strict=True))
 
 
-def _make_record(found: sdp.inference.MedianOfGroups, people: People) -> dict[str, Any]:
+def _make_record(median: sdp.inference.MedianOfGroups, people: People) -> dict[str, Any]:
     return {
         "estimate": [
-            {"label": label, "value": value} for label, value in _list_values(found, people)
+            {"label": label, "value": value} for label, value in _list_values(median, people)
         ],
-        "groups": found.groups,
-        "tolerates": found.tolerates,
+        "groups": median.groups,
+        "tolerates": median.tolerates,
         "n": people.n,
-        "epsilon": found.guarantee.epsilon,
-        "delta": found.guarantee.delta,
-        "model": found.guarantee.model.value,
-        "guarantee": str(found.guarantee),
+        "epsilon": median.guarantee.epsilon,
+        "delta": median.guarantee.delta,
+        "model": median.guarantee.model.value,
+        "guarantee": str(median.guarantee),
     }
 
 
-def _describe(found: sdp.inference.MedianOfGroups, people: People) -> str:
-    lines = [f"{label}: {value:,.6g}" for label, value in _list_values(found, people)]
-    liars = "one liar" if found.tolerates == 1 else f"up to {found.tolerates} liars"
+def _describe(median: sdp.inference.MedianOfGroups, people: People) -> str:
+    lines = [f"{label}: {value:,.6g}" for label, value in _list_values(median, people)]
+    liars = "one liar" if median.tolerates == 1 else f"up to {median.tolerates} liars"
     lines.append(
-        f"The median of {found.groups} random groups: {liars} cannot move it outside the range of the "
+        f"The median of {median.groups} random groups: {liars} cannot move it outside the range of the "
         "honest groups."
     )
-    return "\n".join([*lines, f"{people.n:,} people; {found.guarantee}"])
+    return "\n".join([*lines, f"{people.n:,} people; {median.guarantee}"])

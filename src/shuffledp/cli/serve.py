@@ -95,8 +95,8 @@ def serve(
 
 def _find_place(host: str, tls: str | None) -> sdp.live.serve.Place:
     folder = sdp.live.pages.find_data_folder() / "tls"
-    found = sdp.live.serve.choose_certificate(host, tls, folder)
-    return sdp.live.serve.Place(host=host, certificate=found)
+    certificate = sdp.live.serve.choose_certificate(host, tls, folder)
+    return sdp.live.serve.Place(host=host, certificate=certificate)
 
 
 def _find_root(folder: Path | None) -> Path:

@@ -124,10 +124,10 @@ def _check_task(name: str) -> str:
 
 def _ask_options(task: str) -> dict[str, Any]:
     """What the task asks for; categories in a file or from the data are for those who write the file themselves."""
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     asked = sdp.tasks.task_named(task)
     for option in asked.options:
-        listed = "categories" in found and option.name in ("k", "lower", "upper")
+        listed = "categories" in chosen and option.name in ("k", "lower", "upper")
         if listed or option.name in _LEFT_OUT:
             continue
         # A plan may leave the ends of a sum or mean open, a survey of people must not.
@@ -136,8 +136,8 @@ def _ask_options(task: str) -> dict[str, Any]:
         prompt = f"{option.name}. {said}" if needed else f"{option.name} (empty: none). {said}"
         value = _ask(prompt, option.read, None if needed else "")
         if value is not None:
-            found[option.name] = value
-    return found
+            chosen[option.name] = value
+    return chosen
 
 
 def _check_weight(typed: str) -> float | None:

@@ -88,12 +88,12 @@ def test(
         common = {"alpha": far, "method": method, "coin": coin.value, "error": chance}
         more = {**common, "public_seed": public_seed, **given.promise}
         with pulse("testing"):
-            found = _test(people, law, more)
+            outcome = _test(people, law, more)
         tested = "uniform" if law is None else law
-        record = {"law": tested, **found.to_dict(), **people.record}
-        note = people.note("test", found.method)
-        with charge(spending, found.guarantee, note, err=as_json):
-            text = f"Is the law {tested}? {found.describe()}"
+        record = {"law": tested, **outcome.to_dict(), **people.record}
+        note = people.note("test", outcome.method)
+        with charge(spending, outcome.guarantee, note, err=as_json):
+            text = f"Is the law {tested}? {outcome.describe()}"
             show_answer(people, text, record, as_json=as_json)
 
 

@@ -184,17 +184,17 @@ class Analyzer:
         entry = None if log is None else log.find(window)
         if log is not None and (entry is None or hashlib.sha256(raw).digest() != entry.other):
             raise SealError(f"the result of window {window} is not what the seal log says it was")
-        found: dict[str, Any] = json.loads(raw)
-        return found
+        result: dict[str, Any] = json.loads(raw)
+        return result
 
     def _consult(self) -> SealLog | None:
         """Return the seal log, if there is to be one, and it is the one that this folder belongs to."""
         if self._seals is None or self._consulted:
             return self._seals
         known = self._db.execute("SELECT identity FROM log").fetchone()
-        found = recognize(self._seals, None if known is None else bytes(known[0]))
+        identity = recognize(self._seals, None if known is None else bytes(known[0]))
         with transaction(self._db):
-            self._db.execute("INSERT OR IGNORE INTO log VALUES (1, ?)", (found,))
+            self._db.execute("INSERT OR IGNORE INTO log VALUES (1, ?)", (identity,))
         self._consulted = True
         return self._seals
 
@@ -367,11 +367,11 @@ class Analyzer:
         those there is the promise.
         """
         alone = replace(self.collection.pledge, min_batch=valid, composed=False)
-        found = compute_guarantee(self.collection.questions, alone)
+        guarantee = compute_guarantee(self.collection.questions, alone)
         return {
-            "reports": found.honest,
-            "epsilon": found.epsilon,
-            "delta": found.delta,
+            "reports": guarantee.honest,
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
             "for": "one report of a device, in this window alone",
         }
 
@@ -385,8 +385,8 @@ class Analyzer:
             except (OSError, SealError):  # whoever reads the results is told
                 return {}
         query = "SELECT dropped FROM batches WHERE window = ?"
-        found = self._db.execute(query, (window,)).fetchone()
-        dropped: dict[str, int] = json.loads(found[0]) if found and found[0] else {}
+        row = self._db.execute(query, (window,)).fetchone()
+        dropped: dict[str, int] = json.loads(row[0]) if row and row[0] else {}
         return dropped
 
     def tallies(self, window: int) -> tuple[Tally, ...]:

@@ -191,14 +191,14 @@ def _declare_tasks(survey: Survey) -> list[Task]:
         with survey.locate(question):
             _check_live(question)
     declared = {name: each.task for name, each in survey.declare({}).items()}
-    found = []
+    tasks = []
     for question in survey.questions:
         task = declared[question.name]
         if question.by is not None:
             with survey.locate(question):
                 task = _pair(task, survey.find_groups(question, declared))
-        found.append(task)
-    return found
+        tasks.append(task)
+    return tasks
 
 
 def _check_live(question: Question) -> None:

@@ -297,8 +297,8 @@ class Device:
     def recall(self, identity: bytes) -> bytes | None:
         """Return the document of a collection that was checked before; None if there is none."""
         query = "SELECT raw FROM collections WHERE id = ?"
-        found = self._db.execute(query, (identity,)).fetchone()
-        return None if found is None else bytes(found[0])
+        row = self._db.execute(query, (identity,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def list_unsettled(self, collection: Collection) -> list[int]:
         """Return the windows whose report is kept because nobody has acknowledged or refused it yet."""
@@ -314,10 +314,10 @@ class Device:
 
     def _find_kept(self, collection: Collection, window: int) -> _Kept:
         query = "SELECT inners, token, state FROM reports WHERE collection = ? AND window = ?"
-        found = self._db.execute(query, (collection.id, window)).fetchone()
-        if found is None:
+        row = self._db.execute(query, (collection.id, window)).fetchone()
+        if row is None:
             raise WireError("unanswered", f"this device has not answered in window {window}")
-        inners, token, state = found
+        inners, token, state = row
         return _Kept(inners=inners or b"", token=token, state=Sending(state))
 
     def _move(self, collection: Collection, window: int, state: Sending) -> None:

@@ -115,13 +115,13 @@ def open_database(
 
 
 def _read_version(db: sqlite3.Connection, path: Path | str, schema: Sequence[Sequence[str]]) -> int:
-    found = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if not 0 <= found <= len(schema):
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if not 0 <= version <= len(schema):
         raise DataError(
-            f"{path} has version {found} of its schema, and this shuffledp knows versions up to {len(schema)}: "
+            f"{path} has version {version} of its schema, and this shuffledp knows versions up to {len(schema)}: "
             "a newer one wrote it, so use that one"
         )
-    return found
+    return version
 
 
 @contextmanager

@@ -57,18 +57,18 @@ class ShufflerSecrets:
     def load(cls, folder: Path, collection: Collection) -> "ShufflerSecrets":
         """Load the keys from a private folder; they must belong to the collection. Keys of old windows may be gone."""
         content = _load(folder)
-        found = cls(
+        secrets = cls(
             outer={int(i): bytes.fromhex(key) for i, key in content["outer"].items()},
             sign=bytes.fromhex(content["sign"]),
         )
         wanted = {key.id: key.public for key in collection.shuffler_keys}
-        mine = {i: public_bytes(key) for i, key in found.outer.items()}
+        mine = {i: public_bytes(key) for i, key in secrets.outer.items()}
         if (
             not mine.items() <= wanted.items()
-            or signing_public(found.sign) != collection.shuffler_sign
+            or signing_public(secrets.sign) != collection.shuffler_sign
         ):
             raise MismatchError(f"the keys in {folder} are not the shuffler's of this collection")
-        return found
+        return secrets
 
     @classmethod
     def forget(cls, folder: Path, collection: Collection, ended: Container[int]) -> tuple[int, ...]:
@@ -76,12 +76,12 @@ class ShufflerSecrets:
 
         Which ones have is what the store says: a clock that is wrong would delete the keys of open windows.
         """
-        found = cls.load(folder, collection)
+        secrets = cls.load(folder, collection)
         windows = {key.id: range(key.first, key.last + 1) for key in collection.shuffler_keys}
-        over = tuple(i for i in found.outer if all(each in ended for each in windows[i]))
+        over = tuple(i for i in secrets.outer if all(each in ended for each in windows[i]))
         if over:
-            left = {i: key for i, key in found.outer.items() if i not in over}
-            replace(found, outer=left)._write(folder)
+            left = {i: key for i, key in secrets.outer.items() if i not in over}
+            replace(secrets, outer=left)._write(folder)
         return over
 
     def _write(self, folder: Path) -> None:
@@ -110,11 +110,11 @@ class AnalyzerSecrets:
     def load(cls, folder: Path, collection: Collection) -> "AnalyzerSecrets":
         """Load the keys from a private folder; they must belong to the collection."""
         content = _load(folder)
-        found = cls(inner=bytes.fromhex(content["inner"]), sign=bytes.fromhex(content["sign"]))
-        mine = public_bytes(found.inner), signing_public(found.sign)
+        secrets = cls(inner=bytes.fromhex(content["inner"]), sign=bytes.fromhex(content["sign"]))
+        mine = public_bytes(secrets.inner), signing_public(secrets.sign)
         if mine != (collection.analyzer_public, collection.analyzer_sign):
             raise MismatchError(f"the keys in {folder} are not the analyzer's of this collection")
-        return found
+        return secrets
 
 
 def _refuse_overwriting(folder: Path) -> None:

@@ -106,8 +106,8 @@ class Link:
 
     def _ask(self, query: str, *values: object) -> Any:
         """Return the first value of the first row; None if there is none."""
-        found = self._db.execute(query, values).fetchone()
-        return None if found is None else found[0]
+        row = self._db.execute(query, values).fetchone()
+        return None if row is None else row[0]
 
     def _lock(self, which: int) -> None:
         """Wait for a lock that ends with the transaction."""

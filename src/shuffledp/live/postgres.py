@@ -107,13 +107,13 @@ class PostgresStore(Link):
     def _read_version(self) -> int:
         if not self._has("schema_version"):
             return 0
-        found = int(self._ask("SELECT version FROM schema_version"))
-        if not 0 <= found <= len(_SCHEMA):
+        version = int(self._ask("SELECT version FROM schema_version"))
+        if not 0 <= version <= len(_SCHEMA):
             raise DataError(
-                f"the database has version {found} of its schema, and this shuffledp knows versions up to "
+                f"the database has version {version} of its schema, and this shuffledp knows versions up to "
                 f"{len(_SCHEMA)}: a newer one wrote it, so use that one"
             )
-        return found
+        return version
 
     @contextmanager
     def claim(self, window: int) -> Iterator[bool]:
@@ -170,8 +170,8 @@ class PostgresStore(Link):
 
     def _hold_windows(self, windows: set[int]) -> dict[int, State]:
         query = 'SELECT "window", state FROM windows WHERE "window" = ANY(%s) ORDER BY 1 FOR SHARE'
-        found = self._db.execute(query, (sorted(windows),))
-        return {window: State(state) for window, state in found}
+        rows = self._db.execute(query, (sorted(windows),))
+        return {window: State(state) for window, state in rows}
 
     def _keep(self, group: Sequence[Opened], judged: list[str | None]) -> None:
         """Store what can be stored, "kept" then; of several copies the first, the next one only if it is refused."""
@@ -258,9 +258,9 @@ class PostgresStore(Link):
                 (window,),
             )
             self._take(window)
-            found = self._find(window)
-            if found.state is not State.OPEN:
-                return found
+            row = self._find(window)
+            if row.state is not State.OPEN:
+                return row
             count = self._count(window)
             state = end_window(self._collection, count)
             self._db.execute(
@@ -276,17 +276,17 @@ class PostgresStore(Link):
         with self._db.transaction():
             self._db.execute("SELECT 1 FROM collection FOR UPDATE")
             self._db.execute("INSERT INTO closing VALUES (1, %s) ON CONFLICT DO NOTHING", (last,))
-            found = self._find_last()
-        assert found is not None
-        return found
+            closed = self._find_last()
+        assert closed is not None
+        return closed
 
     @telling
     def closed(self) -> int | None:
         return self._find_last()
 
     def _find_last(self) -> int | None:
-        found = self._ask("SELECT last FROM closing")
-        return None if found is None else int(found)
+        last = self._ask("SELECT last FROM closing")
+        return None if last is None else int(last)
 
     def load(self, window: int) -> Iterator[bytes]:
         for _, inners in self._read_reports(window):
@@ -367,8 +367,8 @@ class PostgresStore(Link):
 
     @telling
     def known_log(self) -> bytes | None:
-        found = self._ask("SELECT identity FROM log")
-        return None if found is None else bytes(found)
+        identity = self._ask("SELECT identity FROM log")
+        return None if identity is None else bytes(identity)
 
     @telling
     def keep_log(self, identity: bytes) -> None:
@@ -389,17 +389,17 @@ class PostgresStore(Link):
 
     def _find(self, window: int) -> WindowRow:
         query = 'SELECT state, reports, sha256, messages FROM windows WHERE "window" = %s'
-        found = self._db.execute(query, (window,)).fetchone()
-        if found is None:
+        row = self._db.execute(query, (window,)).fetchone()
+        if row is None:
             return WindowRow(window=window, state=State.OPEN, reports=0)
-        return _read_row(window, *found)
+        return _read_row(window, *row)
 
     @telling
     def rows(self) -> dict[int, WindowRow]:
         query = (
             "SELECT \"window\", state, reports, sha256, messages FROM windows WHERE state <> 'open'"
         )
-        return {found[0]: _read_row(*found) for found in self._db.execute(query)}
+        return {row[0]: _read_row(*row) for row in self._db.execute(query)}
 
     @telling
     def count(self, window: int) -> int:
@@ -420,8 +420,8 @@ class PostgresStore(Link):
 
     @telling
     def last_beat(self) -> float | None:
-        found = self._ask("SELECT moment FROM beats")
-        return None if found is None else float(found)
+        moment = self._ask("SELECT moment FROM beats")
+        return None if moment is None else float(moment)
 
     def inspect(self, window: int | None = None) -> None:
         """The pages are the server's to check (`initdb --data-checksums`); the reports are ours."""
@@ -452,13 +452,13 @@ class PostgresStore(Link):
             }
             for table in ("issued", "tokens")
         }
-        found = {"unused": 0, "spent": 0, "unknown": 0}
+        counts = {"unused": 0, "spent": 0, "unknown": 0}
         for each in hashes:
             if each not in known["issued"]:
-                found["unknown"] += 1
+                counts["unknown"] += 1
             else:
-                found["spent" if each in known["tokens"] else "unused"] += 1
-        return found
+                counts["spent" if each in known["tokens"] else "unused"] += 1
+        return counts
 
 
 def _read_row(
@@ -503,8 +503,8 @@ class PostgresLog(Link):
     def _identify(self) -> bytes | None:
         if not self._has("seal_logs"):
             return None
-        found = self._ask("SELECT identity FROM seal_logs WHERE collection = %b", self._id)
-        return None if found is None else bytes(found)
+        identity = self._ask("SELECT identity FROM seal_logs WHERE collection = %b", self._id)
+        return None if identity is None else bytes(identity)
 
     @telling
     def begin(self) -> bytes:
@@ -516,16 +516,16 @@ class PostgresLog(Link):
                 "INSERT INTO seal_logs VALUES (%b, %b) ON CONFLICT DO NOTHING",
                 (self._id, os.urandom(16).hex().encode()),
             )
-            found = self._identify()
-        assert found is not None
-        return found
+            identity = self._identify()
+        assert identity is not None
+        return identity
 
     @telling
     def find(self, window: int) -> Entry | None:
         self._check()
         query = 'SELECT entry FROM seals WHERE collection = %b AND "window" = %s'
-        found = self._ask(query, self._id, window)
-        return None if found is None else Entry.read(bytes(found))
+        raw = self._ask(query, self._id, window)
+        return None if raw is None else Entry.read(bytes(raw))
 
     @telling
     def create(self, window: int, entry: Entry) -> None:

@@ -90,14 +90,14 @@ def recognize(log: SealLog, known: bytes | None) -> bytes:
     """Return the identity of the log, if it is the one that a database knows; a new database takes the log as it is."""
     if known is None:
         return log.begin()
-    found = log.identify()
-    if found != known:
-        state = "is empty" if found is None else "is another one"
+    identity = log.identify()
+    if identity != known:
+        state = "is empty" if identity is None else "is another one"
         raise SealError(
             f"the seal log {state}, and younger than the database: nothing is sealed or served. Bring back the log that "
             "belongs to it; if it is lost, windows that are open can only be given up"
         )
-    return found
+    return identity
 
 
 def find_digest(path: Path) -> bytes | None:
@@ -135,9 +135,9 @@ class FolderLog:
             sync_folder(self.folder)  # whoever was faster may not be done
         except OSError as error:
             raise self._fail(error) from error
-        found = self.identify()
-        assert found is not None
-        return found
+        identity = self.identify()
+        assert identity is not None
+        return identity
 
     def find(self, window: int) -> Entry | None:
         try:

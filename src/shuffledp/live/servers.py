@@ -178,8 +178,8 @@ def _hash_some(given: Sequence[dict[str, Any]], places: Sequence[int]) -> list[d
 
 def _hash(given: dict[str, Any], support: float) -> dict[str, Any]:
     """The parameters with the hashing whose messages support about this share of the categories."""
-    found = choose_hashing(given["k"], support)
-    return {**given, "r": found.r, "s": found.s, "width": found.width}
+    hashing = choose_hashing(given["k"], support)
+    return {**given, "r": hashing.r, "s": hashing.s, "width": hashing.width}
 
 
 def _fit_hashing(
@@ -221,8 +221,8 @@ def _move_laws(
     before = [find_added(each)[1] for each in made]
     for more in _MORE:
         laws = [_scale(law, part, more) for law, part in zip(before, moved, strict=True)]
-        found = bound_delta(moved, laws, epsilon=pledge.epsilon, near=left, times=times)
-        if found <= left:
+        delta = bound_delta(moved, laws, epsilon=pledge.epsilon, near=left, times=times)
+        if delta <= left:
             return tuple(_make(own, law) for own, law in zip(given, laws, strict=True))
     return None
 

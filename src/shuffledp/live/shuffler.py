@@ -56,13 +56,13 @@ def open_reports(
     collection: Collection, sealed: Sequence[bytes], secrets: dict[int, bytes]
 ) -> list[Opened | str]:
     """Each report as the shuffler sees it, or why it is invalid. Pure, so any process may do it."""
-    found: list[Opened | str] = []
+    opened: list[Opened | str] = []
     for each in sealed:
         try:
-            found.append(open_report(collection, each, secrets))
+            opened.append(open_report(collection, each, secrets))
         except WireError as error:
-            found.append(error.reason)
-    return found
+            opened.append(error.reason)
+    return opened
 
 
 def draw_dummies(collection: Collection, source: WordSource | None = None) -> Octets:
@@ -484,7 +484,7 @@ class Shuffler:
 
     def status(self, now: float, *, operator: bool) -> list[dict[str, Any]]:
         """Return the windows that have begun. Counts of an open one would time individuals: operators only."""
-        found = []
+        entries = []
         last, rows = self.store.closed(), self.store.rows()
         for window in range(self.collection.windows.count if last is None else last + 1):
             if now < self.collection.windows.opens(window):
@@ -495,5 +495,5 @@ class Shuffler:
                 entry["reports"] = row.reports
             elif operator:
                 entry["reports"] = self.store.count(window)
-            found.append(entry)
-        return found
+            entries.append(entry)
+        return entries

@@ -259,8 +259,8 @@ class SqliteStore:
 
     def _is_known(self, report: Opened) -> bool:
         place = (report.window, report.id)
-        found = self._db.execute("SELECT 1 FROM reports WHERE window = ? AND id = ?", place)
-        return found.fetchone() is not None
+        rows = self._db.execute("SELECT 1 FROM reports WHERE window = ? AND id = ?", place)
+        return rows.fetchone() is not None
 
     def _spend(self, token: bytes) -> str | None:
         if self._db.execute("SELECT 1 FROM issued WHERE hash = ?", (token,)).fetchone() is None:
@@ -274,21 +274,21 @@ class SqliteStore:
             self._db.executemany("INSERT OR IGNORE INTO issued VALUES (?)", rows)
 
     def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
-        found = {"unused": 0, "spent": 0, "unknown": 0}
+        counts = {"unused": 0, "spent": 0, "unknown": 0}
         for each in hashes:
             issued, spent = (
                 self._db.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (each,)).fetchone()  # noqa: S608
                 for table in ("issued", "tokens")
             )
-            found["unknown" if issued is None else "unused" if spent is None else "spent"] += 1
-        return found
+            counts["unknown" if issued is None else "unused" if spent is None else "spent"] += 1
+        return counts
 
     @_telling_damage()
     def seal(self, window: int) -> WindowRow:
         with transaction(self._db):
-            found = self.row(window)
-            if found.state is not State.OPEN:
-                return found
+            row = self.row(window)
+            if row.state is not State.OPEN:
+                return row
             count = self.count(window)
             state = end_window(self._collection, count)
             self._db.execute(
@@ -301,14 +301,14 @@ class SqliteStore:
     def close_after(self, last: int) -> int:
         with transaction(self._db):
             self._db.execute("INSERT OR IGNORE INTO closing VALUES (1, ?)", (last,))
-            found = self.closed()
-        assert found is not None
-        return found
+            closed = self.closed()
+        assert closed is not None
+        return closed
 
     @_telling_damage()
     def closed(self) -> int | None:
-        found = self._db.execute("SELECT last FROM closing").fetchone()
-        return None if found is None else int(found[0])
+        row = self._db.execute("SELECT last FROM closing").fetchone()
+        return None if row is None else int(row[0])
 
     def load(self, window: int) -> Iterator[bytes]:
         for (inners,) in self._db.execute("SELECT inners FROM reports WHERE window = ?", (window,)):
@@ -339,17 +339,17 @@ class SqliteStore:
     @_telling_damage()
     def expire(self, window: int) -> None:
         with transaction(self._db):
-            found = self.row(window)
-            if found.state in (State.WRITTEN, State.DELETED):
+            known = self.row(window)
+            if known.state in (State.WRITTEN, State.DELETED):
                 return
-            row = (window, State.EXPIRED.value, found.reports or self.count(window))
+            row = (window, State.EXPIRED.value, known.reports or self.count(window))
             self._db.execute("INSERT OR REPLACE INTO windows VALUES (?, ?, ?, NULL, NULL)", row)
             self._db.execute("DELETE FROM reports WHERE window = ?", (window,))
 
     @_telling_damage()
     def known_log(self) -> bytes | None:
-        found = self._db.execute("SELECT identity FROM log").fetchone()
-        return None if found is None else bytes(found[0])
+        row = self._db.execute("SELECT identity FROM log").fetchone()
+        return None if row is None else bytes(row[0])
 
     @_telling_damage()
     def keep_log(self, identity: bytes) -> None:
@@ -367,14 +367,14 @@ class SqliteStore:
     @_telling_damage()
     def row(self, window: int) -> WindowRow:
         query = f"{_ROWS} WHERE window = ?"
-        found = self._db.execute(query, (window,)).fetchone()
-        if found is None:
+        row = self._db.execute(query, (window,)).fetchone()
+        if row is None:
             return WindowRow(window=window, state=State.OPEN, reports=0)
-        return _read_row(*found)
+        return _read_row(*row)
 
     @_telling_damage()
     def rows(self) -> dict[int, WindowRow]:
-        return {found[0]: _read_row(*found) for found in self._db.execute(_ROWS)}
+        return {row[0]: _read_row(*row) for row in self._db.execute(_ROWS)}
 
     @_telling_damage()
     def count(self, window: int) -> int:
@@ -388,12 +388,12 @@ class SqliteStore:
 
     @_telling_damage()
     def last_beat(self) -> float | None:
-        found = self._db.execute("SELECT moment FROM beats").fetchone()
-        if found is None:
+        row = self._db.execute("SELECT moment FROM beats").fetchone()
+        if row is None:
             return None
-        if type(found[0]) is not float:
-            raise DamageError(f"the store is damaged: its last time is {found[0]!r:.60}")
-        return found[0]
+        if type(row[0]) is not float:
+            raise DamageError(f"the store is damaged: its last time is {row[0]!r:.60}")
+        return row[0]
 
     def inspect(self, window: int | None = None) -> None:
         with _telling_damage():

@@ -58,10 +58,10 @@ class Catalogue:
 
     def look(self, key: str) -> Any:
         """Return what a key like "answer.states.sent" stands for: a text, a list, or texts by number."""
-        found: Any = self.table
+        part: Any = self.table
         for name in key.split("."):
-            found = found[name]
-        return found
+            part = part[name]
+        return part
 
     def say(self, key: str, **values: object) -> str:
         """Return the text of a key, filled in; `n` chooses singular or plural.
@@ -97,13 +97,13 @@ class Catalogue:
 
 @cache
 def _read_catalogues() -> dict[str, Catalogue]:
-    found = {path.stem: _read(path) for path in sorted(_SHIPPED.glob("*.json"))}
+    catalogues = {path.stem: _read(path) for path in sorted(_SHIPPED.glob("*.json"))}
     for path in sorted((find_data_folder() / "languages").glob("*.json")):
-        if path.stem in found:
+        if path.stem in catalogues:
             raise DataError(f"{path}: {path.stem} comes with the package already")
-        found[path.stem] = _read(path)
-        _compare(path, found["en"].table, found[path.stem].table)
-    return found
+        catalogues[path.stem] = _read(path)
+        _compare(path, catalogues["en"].table, catalogues[path.stem].table)
+    return catalogues
 
 
 def _read(path: Path) -> Catalogue:
@@ -163,9 +163,9 @@ def speak(language: str) -> Catalogue:
     >>> speak("de-at").language, speak("xx").language
     ('de', 'en')
     """
-    found = _read_catalogues()
+    catalogues = _read_catalogues()
     tag = language.lower()
-    return found.get(tag) or found.get(tag.partition("-")[0]) or found["en"]
+    return catalogues.get(tag) or catalogues.get(tag.partition("-")[0]) or catalogues["en"]
 
 
 _TYPES = {
@@ -217,19 +217,19 @@ def _strip(content: bytes, suffix: str) -> bytes:
 @cache
 def _read_all() -> dict[str, Asset]:
     """Files by address: /assets/NAME and /device/NAME. Node's own module is not for browsers."""
-    found: dict[str, Asset] = {}
+    assets: dict[str, Asset] = {}
     languages = list_languages()
     spoken = _LANGUAGES.replace(b'"en"', f'"{" ".join(languages)}"'.encode())
     for prefix, folder in (("assets", _PAGES), ("device", _find_device())):
         for path in sorted(folder.iterdir()):
             if path.suffix in _TYPES and path.name != "node.js":
                 content = _strip(path.read_bytes().replace(_LANGUAGES, spoken), path.suffix)
-                found[f"/{prefix}/{path.name}"] = Asset(content, _TYPES[path.suffix])
+                assets[f"/{prefix}/{path.name}"] = Asset(content, _TYPES[path.suffix])
     for language in languages:
         for part in _PARTS:
             content = speak(language).module(part)
-            found[f"/assets/{language}.{part}.js"] = Asset(content, _TYPES[".js"])
-    return found
+            assets[f"/assets/{language}.{part}.js"] = Asset(content, _TYPES[".js"])
+    return assets
 
 
 def list_assets() -> tuple[str, ...]:

@@ -191,15 +191,15 @@ def _run(
             before = health.failures.total()
             try:
                 with connect(analyzer.collection.url, certificate) as client:
-                    found = work_once(analyzer, analyzer.sign, client, notice)
+                    reasons = work_once(analyzer, analyzer.sign, client, notice)
             except Exception as error:  # a full disk, a damaged store: say so, and try again
                 notice(error)
-                found = {-1: "the analyzer cannot work now; its operator is told why"}
+                reasons = {-1: "the analyzer cannot work now; its operator is told why"}
             if health.failures.total() == before:
                 health.mend("work", uptime=measure_uptime())
             waiting.clear()
-            waiting.update(found)
-            contact.note(found)
+            waiting.update(reasons)
+            contact.note(reasons)
             ending.wait(every)
 
     worker = threading.Thread(target=work, daemon=True)

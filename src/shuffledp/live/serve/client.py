@@ -234,11 +234,11 @@ class Operator:
 
     def count_tokens(self, hashes: list[bytes]) -> dict[str, int]:
         """Return how many of these tokens are unused, spent, and unknown."""
-        found = {"unused": 0, "spent": 0, "unknown": 0}
+        counts = {"unused": 0, "spent": 0, "unknown": 0}
         for some in _split_hashes(hashes):
             for state, number in self._ask("POST", "/tokens/count", some).json().items():
-                found[state] += number
-        return found
+                counts[state] += number
+        return counts
 
     def _ask(self, method: str, path: str, content: bytes = b"") -> httpx.Response:
         with self._client() as client:

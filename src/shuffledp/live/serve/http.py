@@ -58,15 +58,17 @@ class Certificate:
     def read(cls, text: str) -> Certificate:
         """Return the files that `CERT,KEY` names, if they belong together."""
         chain, _, key = text.partition(",")
-        found = cls(chain=Path(chain), key=Path(key))
+        certificate = cls(chain=Path(chain), key=Path(key))
         try:
             import ssl
 
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(found.chain, found.key)
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                certificate.chain, certificate.key
+            )
         except OSError as error:  # a key of another certificate, too
             said = "must be CERT,KEY: the files of a certificate and of its key, both PEM"
             raise ParameterError("tls", text, f"{said} ({error.strerror or error})") from None
-        return found
+        return certificate
 
     def __str__(self) -> str:
         return f"{self.chain},{self.key}"
@@ -77,8 +79,8 @@ class Certificate:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.x509 import load_pem_x509_certificate
 
-        found = load_pem_x509_certificate(self.chain.read_bytes()).fingerprint(SHA256())
-        return found.hex(":").upper()
+        digest = load_pem_x509_certificate(self.chain.read_bytes()).fingerprint(SHA256())
+        return digest.hex(":").upper()
 
 
 def choose_certificate(host: str, tls: str | None, folder: Path) -> Certificate | None:
@@ -145,7 +147,7 @@ def _make(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
         where: GeneralName = x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         where = x509.DNSName(host)
-    found = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -164,7 +166,7 @@ def _make(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    return found.public_bytes(serialization.Encoding.PEM), private
+    return certificate.public_bytes(serialization.Encoding.PEM), private
 
 
 def trust(certificate: Certificate | None = None) -> SSLContext:
@@ -184,11 +186,11 @@ def _trust(chain: str) -> SSLContext:
 
     import httpx
 
-    found = httpx.create_ssl_context(trust_env=False)
+    context = httpx.create_ssl_context(trust_env=False)
     if chain:
-        found.load_verify_locations(cadata=chain)
-        found.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # its issuer need not be known
-    return found
+        context.load_verify_locations(cadata=chain)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # its issuer need not be known
+    return context
 
 
 CORS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
@@ -301,8 +303,10 @@ async def listen(
             return nullcontext()
 
     def find(place: socket.socket | Path) -> tuple[str | None, str | None]:
-        found = None if isinstance(place, Path) else (guarded or {}).get(place)
-        return (None, None) if found is None else (str(found.chain), str(found.key))
+        certificate = None if isinstance(place, Path) else (guarded or {}).get(place)
+        return (
+            (None, None) if certificate is None else (str(certificate.chain), str(certificate.key))
+        )
 
     running = [
         Quiet(

@@ -312,16 +312,16 @@ class Desk(Planner):
 
         One that cannot be started is shown with the reason, and keeps no other.
         """
-        found = []
+        started = []
         make_private(self._root)
         for document in sorted(self._root.glob("*/collection.json"), key=_age):
             home = Home(document.parent)
             try:
-                found.append(self.adopt(home))
+                started.append(self.adopt(home))
             except (ShuffledpError, OSError) as error:
                 shown = {"title": home.path.name, "stopped": str(error), "folder": str(home.path)}
                 self._stopped.append(shown)
-        return found
+        return started
 
     def adopt(self, home: Home) -> str:
         """Start the roles of a collection that is there; returns its id."""
@@ -402,19 +402,19 @@ class Desk(Planner):
         return self._root / "drafts" / f"{key}.json"
 
     def _list_drafts(self) -> list[dict[str, Any]]:
-        found = []
+        drafts = []
         for path in sorted((self._root / "drafts").glob("*.json"), key=_age):
             content = json.loads(path.read_bytes())
             shown = {"key": path.stem, "title": str(content.get("title", "")), "content": content}
-            found.append(shown)
-        return found
+            drafts.append(shown)
+        return drafts
 
     def _find(self, identity: str) -> tuple[Home, list[Role]]:
         with self._lock:
-            found = self._running.get(identity)
-        if found is None:
+            running = self._running.get(identity)
+        if running is None:
             raise DataError("there is no such collection here")
-        return found
+        return running
 
     def close(self, identity: str) -> dict[str, Any]:
         """Take no more reports."""
@@ -483,10 +483,10 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
                 return refused
             try:
                 body = await read_body(request, _MOST_BYTES)
-                found = await run_in_threadpool(work, request, read_json(body) if body else {})
+                reply = await run_in_threadpool(work, request, read_json(body) if body else {})
             except ShuffledpError as error:
                 return _explain(error)
-            return JSONResponse(found, headers=_FRESHLY)
+            return JSONResponse(reply, headers=_FRESHLY)
 
         return guard
 

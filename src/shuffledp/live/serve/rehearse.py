@@ -178,25 +178,25 @@ def _play(
 def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
     """Answers of people, more of them among the first than among the last."""
     source = np.random.default_rng(int.from_bytes(os.urandom(8), "big"))
-    found: dict[str, Codes] = {}
+    places: dict[str, Codes] = {}
     for question in collection.questions:
         domain = question.protocol.randomizer.domain
         shares = source.beta(2.0, 4.0, people)
         numbers = np.rint(shares * (1 << PLACE_BITS)).astype(np.int64)
         if question.spelling is not None:
-            found[question.name] = _make_up_words(question.spelling, people, source)
+            places[question.name] = _make_up_words(question.spelling, people, source)
         elif isinstance(domain, Reals):
-            found[question.name] = numbers
+            places[question.name] = numbers
         elif question.by_tree:
-            found[question.name] = np.floor(shares * domain.size).astype(np.int64)
+            places[question.name] = np.floor(shares * domain.size).astype(np.int64)
         elif question.range is not None:
             groups = source.integers(0, domain.size // 2, people)
-            found[question.name] = question.join_places(groups, numbers)
+            places[question.name] = question.join_places(groups, numbers)
         else:
-            found[question.name] = source.choice(
+            places[question.name] = source.choice(
                 domain.size, people, p=make_decreasing_law(question)
             )
-    return found
+    return places
 
 
 def _make_up_words(spelling: Texts | Keys, people: int, source: np.random.Generator) -> Codes:

@@ -564,8 +564,8 @@ class ShufflerServer:
         from starlette.responses import JSONResponse
 
         hashes = await self._read_hashes(request)
-        found = await self.intake.run(lambda: self.shuffler.store.count_tokens(hashes))
-        return JSONResponse(found)
+        counts = await self.intake.run(lambda: self.shuffler.store.count_tokens(hashes))
+        return JSONResponse(counts)
 
     async def _read_hashes(self, request: Request) -> list[bytes]:
         if not self.shuffler.collection.tokens:

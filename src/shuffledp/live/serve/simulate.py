@@ -88,14 +88,14 @@ def read_places(
     """
     said = columns or {}
     read = partial(_read_codes, paths, where=where, on_invalid=on_invalid)
-    found: dict[str, Codes] = {}
+    places: dict[str, Codes] = {}
     parts: list[_Read] = []
     for question in collection.questions:
         name = question.name
         own = said.get(name, name)
         if question.range is None:
             parts.append(read(own, _domain_of(question), words=question.labels))
-            found[name] = parts[-1].codes
+            places[name] = parts[-1].codes
             continue
         if f"{name}.group" not in said:
             raise DataError(f"{name} is by group: say which column has it, {name}.group=COLUMN")
@@ -106,15 +106,15 @@ def read_places(
         grouped = read(said[f"{name}.group"], groups)
         parts += [values, grouped]
         _check_lengths([values.codes, grouped.codes])
-        found[name] = question.join_places(grouped.codes, values.codes)
-    _check_lengths(found.values())
+        places[name] = question.join_places(grouped.codes, values.codes)
+    _check_lengths(places.values())
     kept = np.logical_and.reduce([each.kept for each in parts])
     if not kept.any():
         raise DataError(
             "nobody is left who answers every question; without on_invalid, the first invalid value is named"
         )
     return Simulated(
-        places={name: codes[kept] for name, codes in found.items()},
+        places={name: codes[kept] for name, codes in places.items()},
         left_out=int(np.count_nonzero(~kept)),
         recoded=tuple(each.recoded for each in parts if each.recoded is not None),
     )

@@ -68,18 +68,18 @@ class Texts:
         }
 
 
-def _read_texts(found: Fields) -> Texts:
+def _read_texts(fields: Fields) -> Texts:
     """Return the texts of a document, strictly."""
     texts = Texts(
-        title=found.text("title"),
-        language=found.text("language", 20),
-        direction=found.text("direction", 3),
-        welcome=found.optional_text("welcome", LONGEST),
-        consent=found.optional_text("consent", LONGEST),
-        contact=found.optional_text("contact", 500),
-        logo=found.text("logo", _LONGEST_LOGO) if found.has("logo") else None,
+        title=fields.text("title"),
+        language=fields.text("language", 20),
+        direction=fields.text("direction", 3),
+        welcome=fields.optional_text("welcome", LONGEST),
+        consent=fields.optional_text("consent", LONGEST),
+        contact=fields.optional_text("contact", 500),
+        logo=fields.text("logo", _LONGEST_LOGO) if fields.has("logo") else None,
     )
-    found.finish()
+    fields.finish()
     if texts.logo is not None:
         check_logo(texts.logo)
     if not _LANGUAGE.fullmatch(texts.language):
@@ -228,7 +228,7 @@ class Collection:
         windows = _read_windows(Fields("windows", top.take("windows")))
         shuffler = _take_shuffler(top, version)
         analyzer = Fields("analyzer", top.take("analyzer"))
-        found = cls(
+        collection = cls(
             raw=bytes(raw),
             texts=Texts(title=top.text("title"))
             if version == 1
@@ -246,12 +246,12 @@ class Collection:
         stated = top.whole("slots", 1, 255), top.whole("message_size", 1, 65_535)
         for each in (top, shuffler, analyzer):
             each.finish()
-        if stated != (found.slots, found.message_size):
+        if stated != (collection.slots, collection.message_size):
             raise WireError("document", "slots and message_size do not follow from its questions")
-        _check_one_question(found)
-        _check_distinct_keys(found)
-        _check_noise(found)
-        return found
+        _check_one_question(collection)
+        _check_distinct_keys(collection)
+        _check_noise(collection)
+        return collection
 
     def verify(self) -> Guarantee:
         """Recompute what is promised; `WireError` with the reason "promise" if it does not hold."""
@@ -263,14 +263,14 @@ class Collection:
                 f"the answers of a report are {round_up(floor, 6)}-private together, not local_epsilon="
                 f"{self.pledge.local_epsilon}",
             )
-        found = compute_guarantee(self.questions, self.pledge)
-        if found.epsilon > self.pledge.epsilon:
+        guarantee = compute_guarantee(self.questions, self.pledge)
+        if guarantee.epsilon > self.pledge.epsilon:
             raise WireError(
                 "promise",
-                f"with min_batch={self.pledge.min_batch:,} epsilon is {round_up(found.epsilon, 6)}, not "
+                f"with min_batch={self.pledge.min_batch:,} epsilon is {round_up(guarantee.epsilon, 6)}, not "
                 f"{self.pledge.epsilon}",
             )
-        return found
+        return guarantee
 
 
 def write_document(
@@ -343,22 +343,22 @@ def _take_shuffler(top: Fields, version: int) -> Fields:
     return Fields("shuffler", shufflers[0])
 
 
-def _read_pledge(found: Fields, windows: Windows, version: int) -> Pledge:
-    floor = found.take("local_epsilon")
+def _read_pledge(fields: Fields, windows: Windows, version: int) -> Pledge:
+    floor = fields.take("local_epsilon")
     none = version >= 2 and floor == NO_FLOOR
     pledge = Pledge(
-        epsilon=found.decimal("epsilon"),
-        delta=found.decimal("delta"),
-        honest=found.decimal("honest"),
-        min_batch=found.whole("min_batch", 2, 10**9),
+        epsilon=fields.decimal("epsilon"),
+        delta=fields.decimal("delta"),
+        honest=fields.decimal("honest"),
+        min_batch=fields.whole("min_batch", 2, 10**9),
         local_epsilon=math.inf if none else read_decimal("promise.local_epsilon", floor),
-        reports_per_device=found.whole("reports_per_device", 1, windows.count),
-        composed=found.flag("composed"),
-        one_question=found.flag("one_question"),
-        noise=Noise.DEVICES if version == 1 else _read_noise(found.text("noise", 20)),
-        trust_the_shuffler=version >= 2 and found.flag("trust_the_shuffler"),
+        reports_per_device=fields.whole("reports_per_device", 1, windows.count),
+        composed=fields.flag("composed"),
+        one_question=fields.flag("one_question"),
+        noise=Noise.DEVICES if version == 1 else _read_noise(fields.text("noise", 20)),
+        trust_the_shuffler=version >= 2 and fields.flag("trust_the_shuffler"),
     )
-    found.finish()
+    fields.finish()
     if not 0 < pledge.epsilon <= 100 or not (none or 0 < pledge.local_epsilon <= 100):
         raise WireError("document", "epsilon and local_epsilon must be above 0 and at most 100")
     if not 1e-100 <= pledge.delta < 1 or not 0 < pledge.honest <= 1:
@@ -378,15 +378,15 @@ def _read_noise(said: str) -> Noise:
     return Noise(said)
 
 
-def _check_noise(found: Collection) -> None:
-    servers = found.pledge.noise is Noise.SERVERS
-    for each in found.questions:
+def _check_noise(collection: Collection) -> None:
+    servers = collection.pledge.noise is Noise.SERVERS
+    for each in collection.questions:
         if (each.noise is not None) != servers:
             raise WireError(
                 "document",
                 f"the question {each.name!r} has a law of the servers' noise if they add it, and only then",
             )
-        parts = len(found.questions) if found.pledge.one_question else 1
+        parts = len(collection.questions) if collection.pledge.one_question else 1
         if servers and each.protocol.parameters["parts"] != parts:
             raise WireError(
                 "document",
@@ -394,39 +394,39 @@ def _check_noise(found: Collection) -> None:
             )
     if (
         servers
-        and sum(each.noise.mean_total for each in found.questions if each.noise) > MOST_DUMMIES
+        and sum(each.noise.mean_total for each in collection.questions if each.noise) > MOST_DUMMIES
     ):
         raise WireError(
             "document", f"a server would add more than {MOST_DUMMIES:,} messages to a window"
         )
-    if math.isinf(found.pledge.local_epsilon) and not servers:
+    if math.isinf(collection.pledge.local_epsilon) and not servers:
         raise WireError("document", "without a floor the noise must come from the servers")
 
 
-def _read_windows(found: Fields) -> Windows:
+def _read_windows(fields: Fields) -> Windows:
     windows = Windows(
-        start=found.whole("start", 0, _LATEST),
-        seconds=found.whole("seconds", 1, 10**9),
-        count=found.whole("count", 1, 10**5),
-        grace=found.whole("grace", 0, 10**7),
+        start=fields.whole("start", 0, _LATEST),
+        seconds=fields.whole("seconds", 1, 10**9),
+        count=fields.whole("count", 1, 10**5),
+        grace=fields.whole("grace", 0, 10**7),
     )
-    found.finish()
+    fields.finish()
     return windows
 
 
 def _read_keys(entries: list[Any], windows: Windows) -> tuple[ShufflerKey, ...]:
     keys = []
     for each in entries:
-        found = Fields("key", each)
+        fields = Fields("key", each)
         keys.append(
             ShufflerKey(
-                id=found.whole("id", 0, 255),
-                first=found.whole("first", 0, windows.count - 1),
-                last=found.whole("last", 0, windows.count - 1),
-                public=found.key("public"),
+                id=fields.whole("id", 0, 255),
+                first=fields.whole("first", 0, windows.count - 1),
+                last=fields.whole("last", 0, windows.count - 1),
+                public=fields.key("public"),
             )
         )
-        found.finish()
+        fields.finish()
     ends = [-1, *(key.last for key in keys)]
     in_order = all(
         key.id == place and key.first == ends[place] + 1 and key.last >= key.first
@@ -462,20 +462,20 @@ def read_url(text: str) -> str:
     return text
 
 
-def _check_one_question(found: Collection) -> None:
-    if not found.pledge.one_question:
+def _check_one_question(collection: Collection) -> None:
+    if not collection.pledge.one_question:
         return
-    if len(found.questions) < 2 or not all(each.asks.sampled for each in found.questions):
+    if len(collection.questions) < 2 or not all(each.asks.sampled for each in collection.questions):
         raise WireError(
             "document",
             "one question of several is for counts, histograms, and sums and means not by group",
         )
-    if found.pledge.composed and found.pledge.reports_per_device > 1:
+    if collection.pledge.composed and collection.pledge.reports_per_device > 1:
         raise WireError("document", "one question of several is not composed over several reports")
 
 
-def _check_distinct_keys(found: Collection) -> None:
-    keys = [key.public for key in found.shuffler_keys]
-    keys += [found.shuffler_sign, found.analyzer_public, found.analyzer_sign]
+def _check_distinct_keys(collection: Collection) -> None:
+    keys = [key.public for key in collection.shuffler_keys]
+    keys += [collection.shuffler_sign, collection.analyzer_public, collection.analyzer_sign]
     if len(set(keys)) < len(keys):
         raise WireError("document", "two of its keys are equal: each role needs its own")

@@ -269,16 +269,16 @@ def read_dummies(content: object) -> Added:
     >>> read_dummies({"kind": "bins", "bins": 5, "rate": "0.5", "most": 36}).mean_total
     180
     """
-    found = Fields("noise", content)
-    kind = found.text("kind", 20)
+    fields = Fields("noise", content)
+    kind = fields.text("kind", 20)
     try:
         if kind == HASHED:
-            return _read_hashed(found)
+            return _read_hashed(fields)
         if kind not in [each.value for each in DummyKind]:
             raise WireError("document", f"noise.kind={kind!r} must be bins, count or hashed")
-        bins, most = found.whole("bins", 2, _MOST_BINS), found.whole("most", 1, MOST_STEPS)
-        rate = found.decimal("rate")
-        found.finish()
+        bins, most = fields.whole("bins", 2, _MOST_BINS), fields.whole("most", 1, MOST_STEPS)
+        rate = fields.decimal("rate")
+        fields.finish()
         return Dummies(kind=DummyKind(kind), bins=bins, rate=rate, most=most)
     except WireError:
         raise
@@ -286,12 +286,12 @@ def read_dummies(content: object) -> Added:
         raise WireError("document", f"the noise of a question: {error}") from None
 
 
-def _read_hashed(found: Fields) -> HashedDummies:
+def _read_hashed(fields: Fields) -> HashedDummies:
     law = HashedDummies(
-        messages=found.whole("messages", 1, MOST_DUMMIES),
-        r=found.whole("r", 2, 32),
-        s=found.whole("s", 1, 32),
-        width=found.whole("width", 1, 2**32 - 1),
+        messages=fields.whole("messages", 1, MOST_DUMMIES),
+        r=fields.whole("r", 2, 32),
+        s=fields.whole("s", 1, 32),
+        width=fields.whole("width", 1, 2**32 - 1),
     )
-    found.finish()
+    fields.finish()
     return law

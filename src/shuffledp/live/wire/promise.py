@@ -237,7 +237,7 @@ def _compute_one(
             high = middle
     spare = float_below(Fraction(left) - Fraction(missed))
     curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in protocols]
-    worst = max((each.best(spare) for each in curves), key=lambda found: found.epsilon)
+    worst = max((each.best(spare) for each in curves), key=lambda bound: bound.epsilon)
     return replace(worst, delta=delta, honest=honest)
 
 
@@ -253,16 +253,16 @@ def _compute_served(
     from shuffledp.numerics.search import find_smallest
     from shuffledp.protocols.server_hashing import find_added
 
-    found = [find_added(each) for each in protocols]
+    pairs = [find_added(each) for each in protocols]
     left = set_served_aside(server, words * times, pledge)
 
     def excess(epsilon: float) -> float:
         if pledge.one_question:
             deltas = [
-                bound_delta([moved], [law], epsilon=epsilon, near=left) for moved, law in found
+                bound_delta([moved], [law], epsilon=epsilon, near=left) for moved, law in pairs
             ]
             return max(deltas) - left
-        parts, laws = [moved for moved, _ in found], [law for _, law in found]
+        parts, laws = [moved for moved, _ in pairs], [law for _, law in pairs]
         return bound_delta(parts, laws, epsilon=epsilon, near=left, times=times) - left
 
     epsilon: float | None = pledge.epsilon

@@ -105,12 +105,12 @@ def describe_law(randomizer: object) -> dict[str, Any]:
 
 
 def _describe_fields(thing: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for each in fields(thing):
         value = getattr(thing, each.name)
         nested = is_dataclass(value) and not isinstance(value, type)
-        found[each.name] = describe_law(value) if nested else _describe_number(value)
-    return found
+        described[each.name] = describe_law(value) if nested else _describe_number(value)
+    return described
 
 
 def _describe_number(value: object) -> str | list[Any] | None:
@@ -200,21 +200,21 @@ class Asking:
 
 def read_asking(content: object, name: str, task: str, labels: Sequence[str] | None) -> Asking:
     """Return how a document asks a question, strictly; what it says must fit its task and its labels."""
-    found = Fields("asked", content)
-    said = found.text("kind", 20)
+    fields = Fields("asked", content)
+    said = fields.text("kind", 20)
     if said not in [each.value for each in _kinds_of(task)]:
         kinds = " or ".join(each.value for each in _kinds_of(task))
         raise WireError("document", f"the {task} {name!r} is asked as {kinds}, not {said!r}")
-    ends, part = found.take("ends"), found.take("part_of")
+    ends, part = fields.take("ends"), fields.take("part_of")
     asking = Asking(
         kind=Kind(said),
-        description=found.optional_text("description", LONGEST),
-        unit=found.optional_text("unit", 40),
-        skip=found.flag("skip"),
+        description=fields.optional_text("description", LONGEST),
+        unit=fields.optional_text("unit", 40),
+        skip=fields.flag("skip"),
         ends=None if ends is None else _read_ends(ends),
         part_of=None if part is None else _read_part(Fields("part_of", part)),
     )
-    found.finish()
+    fields.finish()
     _check_asking(asking, name, task, labels)
     return asking
 
@@ -226,9 +226,9 @@ def _read_ends(content: object) -> tuple[str, str]:
     return first, last
 
 
-def _read_part(found: Fields) -> Part:
-    part = Part(name=found.name("name"), text=found.text("text"))
-    found.finish()
+def _read_part(fields: Fields) -> Part:
+    part = Part(name=fields.name("name"), text=fields.text("text"))
+    fields.finish()
     return part
 
 
@@ -476,20 +476,20 @@ def read_questions(entries: list[Any], version: int) -> tuple[Question, ...]:
 
 
 def _read_question(content: object, version: int) -> Question:
-    found = Fields("question", content)
-    name = found.name("name")
-    text, task = found.text("text"), found.text("task", 40)
-    labels = _read_labels(found.take("labels"))
-    said = found.take("noise") if version >= 2 else None
+    fields = Fields("question", content)
+    name = fields.name("name")
+    text, task = fields.text("text"), fields.text("task", 40)
+    labels = _read_labels(fields.take("labels"))
+    said = fields.take("noise") if version >= 2 else None
     noise = None if said is None else read_dummies(said)
-    protocol = _read_protocol(found.text("protocol", 60), task, found.take("parameters"), noise)
-    law = found.take("law")
-    ends = _read_range(Fields("range", found.take("range"))) if task in BY_GROUP else None
+    protocol = _read_protocol(fields.text("protocol", 60), task, fields.take("parameters"), noise)
+    law = fields.take("law")
+    ends = _read_range(Fields("range", fields.take("range"))) if task in BY_GROUP else None
     asking = None
     if version >= 2:
-        asking = read_asking(found.take("asked"), name, task, labels)
+        asking = read_asking(fields.take("asked"), name, task, labels)
         asking = None if asking == Asking(kind=suggest_kind(task)) else asking
-    found.finish()
+    fields.finish()
     if law != describe_law(protocol.randomizer):
         raise WireError("document", f"the law of {name!r} is not that of its protocol here")
     _check_labels(name, task, labels, protocol)
@@ -514,9 +514,9 @@ def _check_yes(name: str, labels: Sequence[str], version: int) -> None:
         raise WireError("document", f"the labels of the count {name!r} must be no and yes")
 
 
-def _read_range(found: Fields) -> tuple[float, float]:
-    lower, upper = found.decimal("lower"), found.decimal("upper")
-    found.finish()
+def _read_range(fields: Fields) -> tuple[float, float]:
+    lower, upper = fields.decimal("lower"), fields.decimal("upper")
+    fields.finish()
     try:
         Reals(lower=lower, upper=upper, steps=1)
     except ShuffledpError as error:

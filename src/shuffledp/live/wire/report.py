@@ -110,8 +110,10 @@ def choose_uniformly(words: Words, size: int) -> Codes:
     """
     high, low = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
     wide = np.uint64(size)
-    found: Codes = ((high * wide + (low * wide >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
-    return found
+    chosen: Codes = ((high * wide + (low * wide >> np.uint64(32))) >> np.uint64(32)).astype(
+        np.int64
+    )
+    return chosen
 
 
 def _encode(collection: Collection, kind: int, places: Codes, rng: WordSource) -> Octets:
@@ -247,15 +249,15 @@ class Manifest:
     @classmethod
     def read(cls, raw: bytes) -> "Manifest":
         """Return the manifest of these bytes."""
-        found = Fields("manifest", read_json(raw))
+        fields = Fields("manifest", read_json(raw))
         manifest = cls(
-            collection_id=found.key("collection"),
-            window=found.whole("window", 0, 2**32 - 1),
-            reports=found.whole("reports", 0, 2**40),
-            messages=found.whole("messages", 0, 2**48),
-            sha256=found.key("sha256"),
+            collection_id=fields.key("collection"),
+            window=fields.whole("window", 0, 2**32 - 1),
+            reports=fields.whole("reports", 0, 2**40),
+            messages=fields.whole("messages", 0, 2**48),
+            sha256=fields.key("sha256"),
         )
-        found.finish()
+        fields.finish()
         return manifest
 
     def sign(self, secret: bytes) -> bytes:

@@ -45,7 +45,7 @@ def read_json(raw: bytes) -> dict[str, Any]:
     if len(raw) > MOST_BYTES:
         raise _bad(f"it has {len(raw):,} bytes, more than {MOST_BYTES:,}")
     try:
-        found = json.loads(
+        content = json.loads(
             raw.decode("utf-8"),
             object_pairs_hook=_pairs,
             parse_float=_refuse_number,
@@ -56,10 +56,10 @@ def read_json(raw: bytes) -> dict[str, Any]:
         raise _bad("it is not UTF-8") from None
     except (ValueError, RecursionError):
         raise _bad("it is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise _bad("it is not an object")
-    _check(found, 0)
-    return found
+    _check(content, 0)
+    return content
 
 
 def _bad(sentence: str) -> WireError:
@@ -67,12 +67,12 @@ def _bad(sentence: str) -> WireError:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in content:
             raise _bad(f"the key {key!r} is there twice")
-        found[key] = value
-    return found
+        content[key] = value
+    return content
 
 
 def _refuse_number(text: str) -> NoReturn:
