@@ -300,12 +300,12 @@ class _State:
 
 
 def bound_tail(alarms: float, candidates: float) -> float:
-    """Return the probability with which a candidate may raise a false alarm.
+    """Return the probability with which a candidate may raise a false alarm; no prefix found, no candidates.
 
-    >>> bound_tail(0.01, 10**6), bound_tail(2000, 100)
-    (1e-08, 0.0625)
+    >>> bound_tail(0.01, 10**6), bound_tail(2000, 100), bound_tail(2000, 0)
+    (1e-08, 0.0625, 0.0625)
     """
-    return min(_LIKELIEST, alarms / candidates)
+    return min(_LIKELIEST, alarms / max(candidates, 1))
 
 
 def _search(
