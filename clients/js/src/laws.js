@@ -94,7 +94,8 @@ function readGrid(law) {
     upper: decimal(domain, "upper"),
     steps: whole(domain, "steps", 1n),
   };
-  demand(grid.lower < grid.upper && grid.steps <= 2n ** 32n, "the grid must have lower < upper and at most 2^32 steps");
+  const fine = grid.lower < grid.upper && Number.isFinite(grid.upper - grid.lower);
+  demand(fine && grid.steps <= 2n ** 32n, "the grid must have lower < upper and at most 2^32 steps");
   return grid;
 }
 

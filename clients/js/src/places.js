@@ -21,9 +21,7 @@ export function placeOf(grid, value) {
   if (!(value >= grid.lower && value <= grid.upper)) {
     throw new WireError("answers", `${value} is outside [${grid.lower}, ${grid.upper}]`);
   }
-  const largest = 2 ** Number(PLACE_BITS);
-  const scaled = ((value - grid.lower) / (grid.upper - grid.lower)) * largest;
-  return Math.min(Math.max(roundHalfEven(scaled), 0), largest);
+  return roundHalfEven(((value - grid.lower) / (grid.upper - grid.lower)) * 2 ** Number(PLACE_BITS));
 }
 
 /**

@@ -9,8 +9,8 @@ import { countWords, divergeHashed, logFactorials } from "./noise.js";
 
 /**
  * @typedef {import("./document.js").Question} Question
- * @typedef {{ moves: number, rate: number, most: number, p: number, q: number, hashed?: { messages: number, support: number } }} Curve
- *   p and q of randomized response; 1 and 0: no floor
+ * @typedef {{ moves: number, rate: number, most: number, floor: { p: number, q: number } | null, hashed?: { messages: number, support: number } }} Curve
+ *   p and q of randomized response, if there is a floor
  */
 
 const SLACK = 1e-9, CLOSE = 1 + 1e-13;
@@ -21,13 +21,13 @@ const SPAN = 2 ** 19; // words of one key
 
 /** @param {Question} question @returns {Curve} */
 function describe({ noise, randomizer }) {
-  const law = /** @type {import("./noise.js").Dummies} */ (noise), [over, under] = randomizer.ratio, floor = under !== 0n;
+  const law = /** @type {import("./noise.js").Dummies} */ (noise), [over, under] = randomizer.ratio;
   if (law.kind === "hashed") {
     const { support, p, q } = /** @type {import("./laws.js").Hashed} */ (randomizer.hashed);
-    return { moves: 2, rate: 0, most: 0, p: floor ? p : 1, q: floor ? q : 0, hashed: { messages: law.messages, support } };
+    return { moves: 2, rate: 0, most: 0, floor: under ? { p, q } : null, hashed: { messages: law.messages, support } };
   }
   const { kind, rate, most } = law, all = 2 ** randomizer.wordBits;
-  return { moves: kind === "count" ? 1 : 2, rate, most, p: floor ? Number(over) / all : 1, q: Number(under) / all };
+  return { moves: kind === "count" ? 1 : 2, rate, most, floor: under ? { p: Number(over) / all, q: Number(under) / all } : null };
 }
 
 /** The masses of Z = 0 .. L-1, of Z < 0, and of the end. @param {Curve} curve */
@@ -60,16 +60,17 @@ function diverge(curve, loss, pure) {
 const isWithin = (rate, times, epsilon) => scale(rate) * BigInt(times) <= scale(epsilon);
 
 /** The epsilon from which on only the ends are left. @param {Curve} curve */
-function findPure({ moves, rate, p, q }) {
-  const ratio = Math.exp(Math.min(moves * rate, LARGEST));
-  return q ? Math.log((ratio * p + q) / (p + ratio * q)) : moves * rate;
+function findPure({ moves, rate, floor }) {
+  if (!floor) return moves * rate;
+  const { p, q } = floor, ratio = Math.exp(Math.min(moves * rate, LARGEST));
+  return Math.log((ratio * p + q) / (p + ratio * q));
 }
 
 /** At least the delta of one message, or of all messages of one law without a floor. @param {Curve} curve @param {number} epsilon */
 export function findDelta(curve, epsilon) {
-  const { moves, rate, p, q } = curve;
-  if (!q) return diverge(curve, epsilon, isWithin(rate, moves, epsilon));
-  const growth = Math.exp(Math.min(epsilon, LARGEST)), left = p - growth * q;
+  const { moves, rate, floor } = curve;
+  if (!floor) return diverge(curve, epsilon, isWithin(rate, moves, epsilon));
+  const { p, q } = floor, growth = Math.exp(Math.min(epsilon, LARGEST)), left = p - growth * q;
   if (left <= 0) return 0;
   return left * diverge(curve, Math.log((growth * p - q) / left), findPure(curve) * CLOSE <= epsilon);
 }
@@ -90,17 +91,17 @@ export function checkPromise(questions, { epsilon, delta, composed, reportsPerDe
   const left = delta - setAside(words * times, epsilon);
   const largest = Math.max(...curves.map((each) => findDelta(each, epsilon)));
   if (oneQuestion || times * curves.length === 1) return judge(largest, left, true);
-  const [{ rate, most }] = curves, alike = curves.every((each) => !each.hashed && !each.q && each.rate === rate && each.most === most);
+  const [{ rate, most }] = curves, alike = curves.every((each) => !each.hashed && !each.floor && each.rate === rate && each.most === most);
   if (alike) {
     const moves = times * curves.reduce((sum, each) => sum + each.moves, 0);
-    return judge(findDelta({ rate, most, moves, p: 1, q: 0 }, epsilon), left, true);
+    return judge(findDelta({ rate, most, moves, floor: null }, epsilon), left, true);
   }
   judge(largest, left, true); // all messages tell at least as much as one
   if (curves.some((each) => each.hashed)) return false;
   const exact = curves.reduce((sum, each) => sum + scale(each.rate) * BigInt(each.moves * times), 0n) <= scale(epsilon);
   const close = times * curves.reduce((sum, each) => sum + findPure(each), 0) * CLOSE <= epsilon;
   const ends = times * curves.reduce((sum, each) => sum + findDelta(each, findPure(each) * CLOSE), 0);
-  return (curves.some((each) => each.q) ? close : exact) && judge(ends, left, false);
+  return (curves.some((each) => each.floor) ? close : exact) && judge(ends, left, false);
 }
 
 /** @param {number} found @param {number} left @param {boolean} exact whether more than what is left breaks the promise */

@@ -429,7 +429,8 @@ const LAWS = [
   [TREE, { domain: { type: "Cells", lower: "0", upper: "1", cells: "1" } }, "cells=1 must be >= 2"],
   [DUCHI, { slope: "0" }, "slope=0 must be >= 1"], [DUCHI, { slope: "128" }, "slope is too steep"], [DUCHI, { slope: "51", domain: { ...REALS, steps: "1" } }, "slope is too steep"],
   [DUCHI, { domain: { ...REALS, steps: "0" } }, "steps=0 must be >= 1"], [DUCHI, { domain: { ...REALS, lower: "1" } }, "the grid must have lower < upper and at most 2^32 steps"],
-  [DUCHI, { domain: { ...REALS, steps: "4294967297" } }, "the grid must have lower < upper and at most 2^32 steps"], [DUCHI, { domain: TREE.domain }, "the domain must be a grid of real numbers"],
+  [DUCHI, { domain: { ...REALS, steps: "4294967297" } }, "the grid must have lower < upper and at most 2^32 steps"], [DUCHI, { domain: { ...REALS, lower: "-1e308", upper: "1e308" } }, "the grid must have lower < upper and at most 2^32 steps"],
+  [DUCHI, { domain: TREE.domain }, "the domain must be a grid of real numbers"],
   [DUCHI, { domain: undefined }, "the domain must be a grid of real numbers"], [DUCHI, { domain: { ...REALS, lower: "x" } }, "lower must be a decimal in a string"],
   [DUCHI, { epsilon0: "0.8" }, "the likelihood ratio 178/78 is above e^0.8"],
   [PIECEWISE, { extra: "109" }, "the shares must fill 2^word_bits words"], [PIECEWISE, { extra: "105" }, "the shares must fill 2^word_bits words"], [PIECEWISE, { window: "0" }, "window=0 must be >= 1"],
@@ -485,6 +486,44 @@ test("a law just within its rules is taken, with the sizes and the floor that fo
   for (const [law, change, wanted] of fine) {
     const made = /** @type {any} */ (buildRandomizer({ ...law, ...change }));
     for (const [name, value] of Object.entries(wanted)) assert.deepEqual(made[name], value, `${law.type} ${JSON.stringify(change)}: ${name}`);
+  }
+});
+
+/** The smallest irreducible polynomial of a degree, with its highest term; that of degree 32 is too far to search. @param {number} r */
+function findPolynomial(r) {
+  if (r === 32) return 2 ** 32 + 0x8d;
+  const degree = (/** @type {number} */ value) => 31 - Math.clz32(value);
+  const divides = (/** @type {number} */ by, /** @type {number} */ value) => {
+    while (degree(value) >= degree(by)) value ^= by << (degree(value) - degree(by));
+    return value === 0;
+  };
+  const divisors = Array.from({ length: 2 ** (Math.floor(r / 2) + 1) - 2 }, (_, place) => place + 2);
+  let found = 2 ** r + 1;
+  while (divisors.some((each) => divides(each, found))) found += 2;
+  return found;
+}
+
+/** @param {bigint} a @param {bigint} x @param {number} r @param {bigint} polynomial */
+function multiply(a, x, r, polynomial) {
+  let product = 0n;
+  for (let place = 0n; place < BigInt(r); place++) if ((x >> place) & 1n) product ^= a << place;
+  for (let place = BigInt(2 * r); place >= BigInt(r); place--) if ((product >> place) & 1n) product ^= polynomial << (place - BigInt(r));
+  return product;
+}
+
+test("hash functions multiply in the field of the smallest irreducible polynomial, of every degree", () => {
+  for (const r of [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32]) {
+    // With words of zeros it tells its own value: the high bits of a x, as many as s says.
+    const k = Math.min(2 ** r, 2 ** 31), top = (1n << BigInt(r)) - 1n, polynomial = BigInt(findPolynomial(r));
+    const family = (/** @type {number} */ s) => buildRandomizer({ ...FAMILY, word_bits: "64", r: String(r), s: String(s), k: String(k), width: "1" });
+    const whole = family(r), half = family(Math.max(1, r >> 1));
+    for (const a of [1n, 2n, 3n, top, (top >> 1n) + 1n, top / 3n]) {
+      for (const x of [0, 1, 2, k - 1, k / 2, Math.floor(k / 3)]) {
+        const product = multiply(a, BigInt(x), r, polynomial);
+        assert.deepEqual(whole.encode(x, [a, 0n]), [a, product], `r=${r}: ${a} ${x}`);
+        assert.deepEqual(half.encode(x, [a, 0n]), [a, product >> BigInt(r - Math.max(1, r >> 1))]);
+      }
+    }
   }
 });
 
