@@ -114,7 +114,7 @@ def _read_value(option: Any, usual: Callable[..., Any], kind: Any, ctx: Any, val
 
 
 def _read_one(kind: Any, value: Any) -> Any:
-    """None if it takes more to read it."""
+    """Return the value of a plain word or number; None if it takes more to read it."""
     if kind in (str, float, int, bool) and type(value) is kind:
         return value
     if kind is float and isinstance(value, str) and _NUMBER.fullmatch(value):
@@ -127,7 +127,7 @@ def _no_type(*_: Any, **__: Any) -> str:
 
 
 def _hide_types(parameters: list[Any]) -> list[Any]:
-    """Flags without the type of their value: they take none."""
+    """Show flags without the type of a value: they take none."""
     for each in parameters:
         if getattr(each, "is_flag", False):
             each.display_type_rich = each.display_type = _no_type
@@ -163,7 +163,7 @@ class _LazyGroup(_Group):
         return list(_GROUP_OF)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command: a stand-in with its help line while the commands are listed."""
+        """Return the command: a stand-in with its help line while the commands are listed."""
         if cmd_name not in COMMANDS:
             return None
         if self._listing:
@@ -172,13 +172,13 @@ class _LazyGroup(_Group):
         return _load(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command; a question in its place gets the command that asks it."""
+        """Return the command; a question in its place gets the command that asks it."""
         if args and args[0] not in COMMANDS and args[0] in sdp.tasks.TASKS:
             ctx.fail(f"No such command {args[0]!r}. Did you mean 'run {args[0]}'?")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The help, without loading what it lists."""
+        """Write the help, without loading what it lists."""
         with self._list():
             super().format_help(ctx, formatter)
 
@@ -198,7 +198,7 @@ class _LazyGroup(_Group):
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Imports make many objects that stay: looking for garbage among them takes a tenth of the time."""
+    """Look for no garbage: imports make many objects that stay, and searching them takes a tenth of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -210,7 +210,7 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _load(name: str) -> Any:
-    """The command `name` is what the module `shuffledp.cli.name` calls `name` or `app`; a hyphen is an underscore there."""
+    """Load what the module `shuffledp.cli.NAME` calls `NAME` or `app`, with underscores for hyphens."""
     spelled = name.replace("-", "_")
     keep_freed_memory()
     with _no_garbage():

@@ -70,7 +70,7 @@ def describe_collection(collection: sdp.live.wire.Collection) -> str:
 
 
 def read_pairs(texts: list[str]) -> dict[str, str]:
-    """QUESTION=VALUE, once for each question."""
+    """Read QUESTION=VALUE, once for each question."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")

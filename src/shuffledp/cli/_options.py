@@ -143,7 +143,7 @@ def whole_number(text: str, name: str = "n") -> int:
 
 
 def round_down(value: float) -> str:
-    """Six digits, never more than the value.
+    """Write six digits, never more than the value.
 
     >>> round_down(9.6870419999)
     '9.68704'
@@ -278,7 +278,7 @@ def _declare_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
 
 
 def _list_declared(tasks: Iterable[str]) -> list[sdp.tasks.Option]:
-    """Every option of these tasks, once."""
+    """List every option of these tasks, once."""
     return list(dict.fromkeys(each for name in tasks for each in sdp.tasks.TASKS[name].options))
 
 
@@ -684,7 +684,7 @@ class RandomizerOptions(ParameterOptions):
         return maker
 
     def law(self, epsilon0: float) -> dict[str, Any]:
-        """How `sdp.amplify` and `sdp.profile` are told what everybody runs."""
+        """Return how `sdp.amplify` and `sdp.profile` are told what everybody runs."""
         made = self.make(epsilon0)
         return {"epsilon0": epsilon0} if made is None else {"randomizer": made}
 

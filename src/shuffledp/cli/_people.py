@@ -69,7 +69,7 @@ class People:
 def read_people(
     paths: list[str], categories: Any, given: InferenceOptions, written: list[Path | None]
 ) -> People:
-    """Everybody's category; nothing of it is released yet. Refuses files that will be written."""
+    """Read everybody's category; nothing of it is released yet. Refuses files that will be written."""
     people, _ = read_column(
         paths,
         given,
@@ -87,7 +87,7 @@ def read_column(
     written: list[Path | None],
     kept: Sequence[str | Path | None] = (),
 ) -> tuple[People, Any]:
-    """Everybody's value as the task reads it that `declare` makes for the column, and that task."""
+    """Read everybody's value as the task takes it that `declare` makes for the column; returns both."""
     with meter() as report:
         column = given.open(paths)
         read = [file.path for file in column.files]
@@ -145,7 +145,7 @@ def open_ledger(
 def show_answer(
     people: People, text: str, record: dict[str, Any], *, as_json: bool, written: bool = False
 ) -> None:
-    """To standard output: for people, or for programs; quietly, not what is written to a file."""
+    """Print an answer, for people or for programs; quietly, not what is written to a file."""
     if people.for_operator is not None:
         say(people.for_operator, err=True)
     for warning in people.not_private:

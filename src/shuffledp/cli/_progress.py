@@ -105,7 +105,7 @@ class Lines:
 
 @contextmanager
 def meter() -> Iterator[Report | None]:
-    """A progress bar for what takes longer than a second; lines now and then in a log; None where quiet."""
+    """Show a progress bar for what takes longer than a second; lines now and then in a log; nothing where quiet."""
     if is_quiet():
         yield None
         return
@@ -121,7 +121,7 @@ def meter() -> Iterator[Report | None]:
 
 @contextmanager
 def pulse(about: str) -> Iterator[None]:
-    """After a second, a pulsing bar and the time, for work that does not say how much of it is done.
+    """Show, after a second, a pulsing bar and the time, for work that does not say how much of it is done.
 
     It is on standard error, and only where somebody would see it.
 
@@ -157,7 +157,7 @@ def _start_pulse(about: str) -> Bar:
 
 @contextmanager
 def show_steps() -> Iterator[Callable[[str], None]]:
-    """Says what is being done, on standard error: in one line that changes, or in a line each in a log.
+    """Say what is being done, on standard error: in one line that changes, or in a line each in a log.
 
     >>> with show_steps() as say_step:
     ...     say_step("choosing the protocols")

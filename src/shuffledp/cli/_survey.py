@@ -169,7 +169,7 @@ def show_sent(
     *,
     as_json: bool,
 ) -> None:
-    """What was sent, for people or for programs, beside what the record says about it already."""
+    """Show what was sent, for people or for programs, beside what the record says about it already."""
     for text in record["not_private"]:
         say(f"NOT PRIVATE: {text}.", err=True)
     if as_json:
@@ -200,7 +200,7 @@ def check_targets(output: OutputOptions, *, survey: bool) -> None:
 
 
 def _refuse(given: dict[str, Any], why: str = "a survey file says it itself") -> None:
-    """A survey says itself what it asks and how privately."""
+    """Refuse options that a survey states itself: what it asks, and how privately."""
     said = [name for name, value in given.items() if value is not None and value is not False]
     if said:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in said)

@@ -263,7 +263,7 @@ def _check_free(target: Path, *, force: bool) -> None:
 
 @contextmanager
 def draw_into(target: Path, *, force: bool) -> Iterator[Path]:
-    """Where to draw a picture that becomes `target` when it is complete; makes missing folders.
+    """Yield where to draw a picture that becomes `target` when it is complete; makes missing folders.
 
     >>> from tempfile import mkdtemp
     >>> target = Path(mkdtemp()) / "pictures" / "a.svg"
@@ -353,7 +353,7 @@ def charge(
 
 
 def echo_json(record: dict[str, Any]) -> None:
-    """One JSON object, in letters that the reader of standard output can decode.
+    """Print one JSON object, in letters that the reader of standard output can decode.
 
     >>> echo_json({"n": 3})
     {"n": 3}
@@ -365,7 +365,7 @@ def echo_json(record: dict[str, Any]) -> None:
 def print_answer(
     answer: sdp.Answer | sdp.SurveyAnswer, *, as_json: bool, explain: bool, written: bool
 ) -> None:
-    """To standard output: for people, or for programs (then people read standard error).
+    """Print an answer, for people or for programs (then people read standard error).
 
     Quietly, what is `written` to a file is not printed as well, but warnings are.
     """
@@ -556,7 +556,7 @@ def _format_end(limit: float) -> str:
 
 
 def age_of_process() -> float:
-    """Seconds since this process started; since this module was imported, where the system does not tell."""
+    """Return the seconds since this process started, or, where the system does not tell, since this import."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         ticks = int(fields[19])  # since the system started

@@ -124,7 +124,7 @@ def amplify(
 def _tell_levels(
     text: str, k: int | None, delta: float, honest: float, *, alone: bool, as_json: bool
 ) -> None:
-    """What people of each level are promised: hidden among all, and if their messages tell the level."""
+    """Say what people of each level are promised: hidden among all, and if their messages tell the level."""
     if not alone or k is None:
         raise sdp.UnsupportedError("--levels needs --k, and goes with --delta and --honest alone")
     people = _read_levels(text)
@@ -157,7 +157,7 @@ def _tell_levels(
 
 
 def _read_levels(text: str) -> dict[float, int]:
-    """People by epsilon0.
+    """Read how many people have each epsilon0.
 
     >>> _read_levels("0.5:2000,2:8e3")
     {0.5: 2000, 2.0: 8000}
@@ -179,7 +179,7 @@ _GRID = 8  # steps; values in between are rounded to it at random
 def _read_law(
     epsilon0: float | None, sigma: float | None, chosen: RandomizerOptions
 ) -> dict[str, Any]:
-    """How `sdp.profile` is told what everybody runs: something local, or Gaussian noise."""
+    """Return how `sdp.profile` is told what everybody runs: something local, or Gaussian noise."""
     if (epsilon0 is None) == (sigma is None):
         raise sdp.ParameterError("epsilon0", epsilon0, "or sigma must be given, and not both")
     if sigma is None:
@@ -297,7 +297,7 @@ def _draw(
     *,
     every: bool,
 ) -> None:
-    """The bounds that count, or with `every` all that apply: formulas, approximations and the lower bound too."""
+    """Draw the bounds that count, or with `every` all that apply: formulas, approximations and the lower bound too."""
     title = (
         f"Shuffling makes epsilon = {round_up(answer.epsilon, 3)} of epsilon0 = {question.epsilon0:g} "
         f"(delta = {question.delta:g})"
@@ -325,7 +325,7 @@ def _draw(
 
 
 def _print_table(lines: tuple[sdp.accounting.BoundLine, ...]) -> None:
-    """The smallest guarantee is in bold."""
+    """Print the guarantees, the smallest in bold."""
     from rich.console import Console
     from rich.table import Table
 

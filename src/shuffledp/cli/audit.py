@@ -121,7 +121,7 @@ def _make(
 
 
 def _read_channel(path: Path, given: dict[str, Any]) -> sdp.audit.Channel:
-    """{input: {message: probability}} or a matrix; "1/3" and "0.1" are exact. Messages are texts."""
+    """Read {input: {message: probability}} or a matrix; "1/3" and "0.1" are exact. Messages are texts."""
     if given:
         raise sdp.UnsupportedError(
             "a file says all about its randomizer: leave out k, lower, upper, steps"
@@ -184,7 +184,7 @@ def _name_claim(epsilon: float, delta: float) -> str:
 def _read_pair(
     data: str | None, neighbour: str | None, users: int | None
 ) -> tuple[list[Any], list[Any]]:
-    """Two data sets that differ in one person: those given, or all 0 and one 1."""
+    """Read two data sets that differ in one person: those given, or all 0 and one 1."""
     if (data is None) != (neighbour is None):
         raise sdp.UnsupportedError("data and neighbour belong together")
     if data is not None and neighbour is not None:

@@ -41,7 +41,7 @@ class _Answers:
         return list_numbers(self.estimates[model], _LEVEL)
 
     def error(self, model: str) -> float:
-        """Half the width of an interval, averaged over the bins."""
+        """Return half the width of an interval, averaged over the bins."""
         return sum(row.high - row.low for row in self.table(model)) / 2 / len(self.truth)
 
     @property
@@ -172,7 +172,7 @@ def _count_places(table: list[Number]) -> int:
 
 
 def _print_chart(console: Console, answers: list[_Answers]) -> None:
-    """How far off each model is, which shows what the shuffler is worth."""
+    """Print how far off each model is, which shows what the shuffler is worth."""
     trust = {"central": "a curator", "shuffle": "a shuffler", "local": "nobody"}
     for answer in answers:
         console.print(f"\n[bold]{answer.task}[/bold]: how far off, if people trust ...")

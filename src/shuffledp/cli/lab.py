@@ -58,7 +58,7 @@ def _choose(name: str) -> list[str]:
 
 @contextmanager
 def _show_progress(total: int) -> Iterator[Callable[[Record], None]]:
-    """Shows each experiment as it finishes; nothing without a terminal."""
+    """Show each experiment as it finishes; nothing without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

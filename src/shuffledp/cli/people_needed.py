@@ -172,7 +172,7 @@ def _ask(
 
 
 def _takes(model: str, option: str) -> bool:
-    """Coins are of no use to a curator, and messages are limited behind a shuffler alone."""
+    """Return whether a model takes an option: a curator needs no coins, and only a shuffler limits messages."""
     if option == "coin":
         return model in ("local", "shuffle")
     return option != "max_messages" or model == "shuffle"

@@ -76,7 +76,7 @@ def robust(
 
 
 def _read_values(people: People) -> Any:
-    """Codes of bits and categories, and numbers."""
+    """Read values: codes of bits and categories, and numbers."""
     if isinstance(people.domain, sdp.Integers):
         return people.codes + people.domain.lower
     return (

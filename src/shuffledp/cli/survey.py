@@ -76,7 +76,7 @@ def _ask_promise() -> str:
 
 
 def _ask(prompt: str, check: Callable[[str], Any], default: str | None = None) -> Any:
-    """What was answered, checked; asks again until it is fine. An empty default is none."""
+    """Ask until the answer is fine, and return it. An empty default is none."""
     while True:
         shown = default != ""
         text = str(typer.prompt(prompt, default=default, show_default=shown)).strip()
@@ -123,7 +123,7 @@ def _check_task(name: str) -> str:
 
 
 def _ask_options(task: str) -> dict[str, Any]:
-    """What the task asks for; categories in a file or from the data are for those who write the file themselves."""
+    """Ask for the options of the task; to have categories read from data, write the file by hand."""
     chosen: dict[str, Any] = {}
     asked = sdp.tasks.task_named(task)
     for option in asked.options:
@@ -160,7 +160,7 @@ def _ask_groups(task: str) -> dict[str, Any]:
 
 
 def _write(value: Any) -> str:
-    """As TOML has it.
+    """Write a value as TOML has it.
 
     >>> _write(("car", 'the "bus"')), _write(3.0)
     ('["car", "the \\\\"bus\\\\""]', '3.0')

@@ -57,7 +57,7 @@ Opener = Callable[[Collection, int, bytes, Octets], tuple[Octets, Bools]]
 def open_records(
     collection: Collection, window: int, secret: bytes, records: Octets
 ) -> tuple[Octets, Bools]:
-    """In this process, one by one; `serve` has a pool for many."""
+    """Open records in this process, one by one; `serve` has a pool for many."""
     plains = np.zeros((len(records), 1 + collection.message_size), dtype=np.uint8)
     good = np.ones(len(records), dtype=np.bool_)
     for place, record in enumerate(records):
@@ -97,7 +97,7 @@ def count_messages(collection: Collection, plains: Octets) -> CountedRecords:
 
 
 def _pause(step: str) -> None:
-    """Between two steps; tests put a crash here."""
+    """Do nothing between two steps: tests put a crash here."""
 
 
 class Analyzer:
@@ -251,6 +251,7 @@ class Analyzer:
             state = self._count(window)
             self._step("opened")
         if state == "opened":
+            # Before anything is published; after a crash the key of the charge makes the second one the first.
             self._charge(window)
             self._step("charged")
             state = self._move(window, "opened", "charged")
@@ -274,6 +275,8 @@ class Analyzer:
             return state
         draft, place = self._draft_path(window), self.result_path(window)
         entry = log.find(window)
+        # The draft is on the disk before its hash is in the log: until then nobody can have read it, and another draw
+        # may take its place. Once there is an entry, those bytes are published or none.
         if entry is None:
             raw = json.dumps(self._draw_result(manifest)).encode()
             write_whole(draft, [raw])
@@ -361,7 +364,7 @@ class Analyzer:
         return sum(users) if self.collection.pledge.one_question else min(users)
 
     def _suppose_honest(self, valid: int) -> dict[str, Any]:
-        """What the batch is worth to a person with one report in it, if the promised share of the valid is honest.
+        """Return what a batch is worth to a person with one report in it, if the promised share of the valid is honest.
 
         Other windows may have had fewer reports, so nothing is said here about several reports of a device: for
         those there is the promise.
@@ -376,7 +379,7 @@ class Analyzer:
         }
 
     def count_dropped(self, window: int) -> dict[str, int]:
-        """The messages of a window that were dropped, by reason; those of a drawn result are published with it."""
+        """Return how many messages of a window were dropped, by reason; those of a drawn result stand in it."""
         if self.collection.by_servers:
             if self.states().get(window) != "published":
                 return {}

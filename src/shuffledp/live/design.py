@@ -298,18 +298,18 @@ class Design:
         return self.pledge.noise is Noise.SERVERS
 
     def sample(self, people: int) -> int:
-        """How many of the people's reports answer a question, if that is known: among dummies it is not."""
+        """Return how many of the people's reports answer a question; all, where dummies hide it."""
         sampled = self.pledge.one_question and not self.served
         return max(1, people // len(self.questions)) if sampled else people
 
     def measure_report(self, *, tokens: bool) -> int:
-        """Bytes of a report in an upload."""
+        """Return the bytes of a report in an upload."""
         slots = 1 if self.pledge.one_question else len(self.questions)
         size = max(each.code.size for each in self.questions)
         return report_bytes(slots, size, token=32 * tokens)
 
     def find_sight(self, people: int) -> dict[str, int]:
-        """For each question about words: how many of the people must have one for it to be found (95 %)."""
+        """Return for each question about words how many of the people must have one for it to be found (95 %)."""
         seen = ((each.name, measure_sight(each.protocol, people)) for each in self.questions)
         return {name: count for name, count in seen if count is not None}
 
@@ -325,7 +325,7 @@ class Design:
         return each if self.served and self.pledge.one_question else len(self.questions) * each
 
     def describe_influence(self) -> str:
-        """The same in a few words: of the questions with a bound, and which have none."""
+        """Say the same in a few words: of the questions with a bound, and which have none."""
         each = {one.name: measure_influence(one) for one in self.questions}
         bounds = [influence for influence in each.values() if math.isfinite(influence)]
         others = ", ".join(name for name, influence in each.items() if math.isinf(influence))
@@ -337,7 +337,7 @@ class Design:
 
 
 def measure_influence(question: WireQuestion) -> float:
-    """By how many people one message can move the answer, rounded up; infinite for words, where no bound is known."""
+    """Return by how many people one message can move the answer, rounded up; infinite for words: no bound is known."""
     offered = question.protocol.offers.influence
     assert offered is not None  # as that of all protocols that can be carried
     influence = offered()
@@ -469,7 +469,7 @@ def _may_sample(survey: Survey, tasks: Sequence[Task], settings: Settings) -> bo
 
 
 def foresee_error(design: Design, people: int) -> float:
-    """The largest standard error of an answer, as a share of the people or of the range, if answers are mixed.
+    """Return the largest standard error of an answer, as a share of the people or of the range, if answers are mixed.
 
     Of a number in a cell only the cell is known: that is an error, too.
     """
@@ -567,7 +567,7 @@ def create(
     analyzer_sign: bytes,
     now: float | None = None,
 ) -> Collection:
-    """The document. Of the analyzer's keys it holds the public ones only."""
+    """Write the document. Of the analyzer's keys it holds the public ones only."""
     moment = time.time() if now is None else now
     return write_document(
         texts=settings.texts,
@@ -593,7 +593,7 @@ def make_collection(
     settings: Settings,
     keys: tuple[AnalyzerSecrets | None, bytes, bytes] | None = None,
 ) -> tuple[Collection, ShufflerSecrets, AnalyzerSecrets | None]:
-    """The document of a new collection and the secrets of its roles.
+    """Return the document of a new collection and the secrets of its roles.
 
     `keys` are the analyzer's secrets and their public halves; only the latter if they were made elsewhere.
     """
@@ -606,6 +606,6 @@ def make_collection(
 
 
 def generate_analyzer() -> tuple[AnalyzerSecrets, bytes, bytes]:
-    """New keys of an analyzer, and their public halves."""
+    """Make new keys of an analyzer; returns their public halves too."""
     secrets = AnalyzerSecrets.generate()
     return secrets, public_bytes(secrets.inner), signing_public(secrets.sign)

@@ -216,7 +216,7 @@ class Device:
         return sum((_read(row[0]) for row in self._db.execute(query)), Decimal(0))
 
     def ask_consent(self, collection: Collection) -> str | None:
-        """Why somebody must say yes before this collection is answered; None if nobody must."""
+        """Return why somebody must say yes before this collection is answered; None if nobody must."""
         pledge, limit = collection.pledge, self._floor_budget
         if math.isinf(pledge.local_epsilon):
             return "it has no floor: shuffler and analyzer together could read the answers"
@@ -334,6 +334,7 @@ class Device:
             kept = self._find_kept(collection, window)
             if kept.state not in (Sending.PENDING, Sending.SENT):
                 return None
+            # Before it is sent: after a crash it may have arrived, and too late means unknown then, not refused.
             self._move(collection, window, Sending.SENT)
         return join_upload(collection, [seal_report(collection, window, [kept.inners], kept.token)])
 
@@ -371,7 +372,7 @@ def _read(value: float) -> Decimal:
 
 
 def read_reply(raw: bytes, reports: int) -> list[str | None]:
-    """For each report of an upload, why it was refused, or None.
+    """Return for each report of an upload why it was refused, or None.
 
     >>> read_reply(b'{"accepted":1,"failed":[{"index":1,"reason":"too_late"}]}', 2)
     [None, 'too_late']

@@ -44,7 +44,7 @@ def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def read_pieces(path: Path) -> Iterator[bytes]:
-    """A file of any size, a megabyte at a time."""
+    """Read a file of any size, a megabyte at a time."""
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
             yield piece
@@ -63,7 +63,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def make_private(folder: Path) -> Path:
-    """A folder that only its owner may enter; refuses one that others may."""
+    """Make a folder that only its owner may enter; refuse one that others may."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_private(folder)
     return folder
@@ -78,7 +78,7 @@ def check_private(path: Path) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """A file with a secret in it, in a folder of its own."""
+    """Read a file with a secret in it; refuse one that others may read, or whose folder they may enter."""
     check_private(path.parent)
     check_private(path)
     return path.read_bytes()
@@ -126,7 +126,7 @@ def _read_version(db: sqlite3.Connection, path: Path | str, schema: Sequence[Seq
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """An exclusive transaction: all of it is written, or nothing."""
+    """Hold an exclusive transaction: all of it is written, or nothing."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

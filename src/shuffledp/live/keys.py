@@ -32,7 +32,7 @@ class ShufflerSecrets:
 
     @classmethod
     def generate(cls, count: int = 1) -> "ShufflerSecrets":
-        """New keys from the operating system."""
+        """Make new keys from the randomness of the operating system."""
         return cls(outer={i: os.urandom(32) for i in range(count)}, sign=os.urandom(32))
 
     def public_keys(self, windows: int) -> tuple[ShufflerKey, ...]:
@@ -49,7 +49,7 @@ class ShufflerSecrets:
         )
 
     def save(self, folder: Path) -> None:
-        """Into a private folder."""
+        """Write the keys into a private folder."""
         _refuse_overwriting(folder)
         self._write(folder)
 
@@ -98,11 +98,11 @@ class AnalyzerSecrets:
 
     @classmethod
     def generate(cls) -> "AnalyzerSecrets":
-        """New keys from the operating system."""
+        """Make new keys from the randomness of the operating system."""
         return cls(inner=os.urandom(32), sign=os.urandom(32))
 
     def save(self, folder: Path) -> None:
-        """Into a private folder."""
+        """Write the keys into a private folder."""
         _refuse_overwriting(folder)
         _write_keys(folder, {"inner": self.inner.hex(), "sign": self.sign.hex()})
 
@@ -139,7 +139,7 @@ def _load(folder: Path) -> dict[str, Any]:
 
 
 def make_tokens(count: int) -> tuple[list[bytes], list[bytes]]:
-    """Single-use tokens for participants, and their hashes for the shuffler.
+    """Make single-use tokens for participants, and their hashes for the shuffler.
 
     >>> [len(each) for each in make_tokens(3)]
     [3, 3]

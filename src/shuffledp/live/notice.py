@@ -67,7 +67,7 @@ def _list_devices(collection: Collection) -> list[tuple[str, str]]:
 
 
 def _list_servers(collection: Collection) -> list[tuple[str, str]]:
-    """No honest share of the people is assumed: either server's noise is enough by itself."""
+    """List who may learn what if the servers add the noise: either one's is enough, whoever of the people lies."""
     promise = _state_promise(collection)
     added = sum(each.noise.mean_total for each in collection.questions if each.noise is not None)
     return [

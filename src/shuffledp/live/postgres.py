@@ -293,7 +293,7 @@ class PostgresStore(Link):
             yield inners
 
     def _read_reports(self, window: int) -> Iterator[tuple[bytes, bytes]]:
-        """All reports of a window, some thousand in memory at once."""
+        """Read all reports of a window, some thousand in memory at once."""
         with self._explain():
             self._connect()
             with self._db.transaction():
@@ -424,13 +424,13 @@ class PostgresStore(Link):
         return None if moment is None else float(moment)
 
     def inspect(self, window: int | None = None) -> None:
-        """The pages are the server's to check (`initdb --data-checksums`); the reports are ours."""
+        """Check the reports; pages are the server's to check (`initdb --data-checksums`)."""
         self.row(0 if window is None else window)
         if window is not None:
             check_reports(self._collection, window, self._read_reports(window))
 
     def scrub(self) -> bool:
-        """Dropped tables are gone; what the server's log has of them goes with its segments."""
+        """Do nothing: dropped tables are gone, and what the server's log has of them goes with its segments."""
         return True
 
     @telling

@@ -83,7 +83,7 @@ class SealLog(Protocol):
         """Make the entry of a window: durable when this returns; `TakenError` if there is one already."""
 
     def windows(self) -> Iterable[int]:
-        """All windows that have one."""
+        """Return all windows that have an entry."""
 
 
 def recognize(log: SealLog, known: bytes | None) -> bytes:
@@ -167,7 +167,7 @@ class FolderLog:
         return sorted(int(name[7:]) for name in names if name.startswith("window-"))
 
     def _put(self, name: str, content: bytes) -> None:
-        """A new file, whole and on the disk before it has its name, which nobody else may have taken."""
+        """Write a new file: whole and on the disk before it has its name, which nobody else may have taken."""
         draft = self.folder / f".draft-{os.urandom(8).hex()}"
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

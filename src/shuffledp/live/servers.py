@@ -118,7 +118,7 @@ def _list_hashable(asked: _Asked, given: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def _err(made: Sequence[ShuffleProtocol], places: Sequence[int], people: int) -> float:
-    """The largest variance of some of the histograms."""
+    """Return the largest variance of some of the histograms."""
     spread = (
         made[place].analyzer.variance(_spread(people, made[place].randomizer.domain.size))
         for place in places
@@ -129,7 +129,7 @@ def _err(made: Sequence[ShuffleProtocol], places: Sequence[int], people: int) ->
 def _add_laws(
     asked: _Asked, given: Sequence[dict[str, Any]], pledge: Pledge
 ) -> tuple[ShuffleProtocol, ...]:
-    """The protocols with the laws that keep the promise."""
+    """Return the protocols with the laws that keep the promise."""
     moved, left, times = _read_promise(asked, given, pledge)
     if pledge.one_question:
         laws = [calibrate_noise([each], epsilon=pledge.epsilon, delta=left)[0] for each in moved]
@@ -141,7 +141,7 @@ def _add_laws(
 def _read_promise(
     asked: _Asked, given: Sequence[dict[str, Any]], pledge: Pledge
 ) -> tuple[list[Moved], float, int]:
-    """What each answer changes, what of delta is left for uniform words, and how often a device answers."""
+    """Return what each answer changes, what of delta is left for uniform words, and how often a device answers."""
     times = pledge.reports_per_device if pledge.composed else 1
     words = sum(MOST_DUMMIES if "s" in own else 2 * _count_bins(own) for own in given)
     left = set_served_aside(words, (1 + 3 * len(asked)) * times, pledge)
@@ -164,7 +164,7 @@ def _hash_largest(
     given: Sequence[dict[str, Any]],
     made: Sequence[ShuffleProtocol],
 ) -> list[dict[str, Any]]:
-    """The same, with the histogram hashed that has the most dummies of those that are not; or `UnsupportedError`."""
+    """Hash the histogram with the most dummies of those that are not hashed yet, or raise `UnsupportedError`."""
     able = _list_hashable(asked, given)
     if not able:
         raise _refuse(asked, [describe_dummies(each) for each in made])
@@ -177,7 +177,7 @@ def _hash_some(given: Sequence[dict[str, Any]], places: Sequence[int]) -> list[d
 
 
 def _hash(given: dict[str, Any], support: float) -> dict[str, Any]:
-    """The parameters with the hashing whose messages support about this share of the categories."""
+    """Return the parameters with the hashing whose messages support about this share of the categories."""
     hashing = choose_hashing(given["k"], support)
     return {**given, "r": hashing.r, "s": hashing.s, "width": hashing.width}
 
@@ -188,7 +188,7 @@ def _fit_hashing(
     pledge: Pledge,
     people: int,
 ) -> tuple[ShuffleProtocol, ...]:
-    """The protocols where each hashed question supports as few categories as the limit of dummies allows, or needs.
+    """Return the protocols whose hashed messages support as few categories as the limit of dummies allows.
 
     How many messages must support a category hardly depends on how many there are. So they are found for some
     share first, and divided by the one that has the smallest error.
@@ -211,7 +211,7 @@ def _move_laws(
     made: Sequence[ShuffleProtocol],
     pledge: Pledge,
 ) -> tuple[ShuffleProtocol, ...] | None:
-    """The protocols with about as many messages that support a category as before, if that keeps the promise.
+    """Return the protocols with about as many messages that support a category as before, if that keeps the promise.
 
     It is much faster than to look for the fewest again, where several answers are composed.
     """
@@ -235,7 +235,7 @@ def _scale(law: AddedLaw, part: Moved, more: float) -> AddedLaw:
 
 
 def _choose_support(analyzer: AmongHashed, people: int, room: float) -> float:
-    """The largest share whose standard error is at most 1 % above the smallest, within `room` for dummies."""
+    """Return the largest share whose standard error is at most 1 % above the smallest, within `room` for dummies."""
     own = float(analyzer.device.q)
     level = analyzer.messages * own * (1 - own)
     least = min(level / room * _SPARE, 0.5)
@@ -304,7 +304,7 @@ def _choose_bins(
     delta: float,
     parts: int,
 ) -> dict[str, Any]:
-    """The parameters of the protocol without its noise."""
+    """Return the parameters of the protocol without its noise."""
     common = {"epsilon": epsilon0, "parts": parts}
     arguments = task.arguments()
     if task.yes_or_no:
@@ -328,7 +328,7 @@ def _choose_bins(
 def _choose_cells(
     given: dict[str, Any], domain: Domain, people: int, epsilon: float, delta: float
 ) -> dict[str, Any]:
-    """The parameters with as many cells as make the shortest interval: few of them have little noise, many are narrow."""
+    """Return the parameters with the cells that make the shortest interval: few have little noise, many are narrow."""
     coarse = [{**given, "steps": steps} for steps in _CELLS if steps < domain.size]
     own = {**given, "steps": domain.size} if isinstance(domain, Cells) else given
     tried = [*coarse, own] if domain.size <= _CELLS[-1] else coarse
@@ -344,7 +344,7 @@ def _choose_cells(
 
 
 def _measure_cells(given: dict[str, Any], people: int, epsilon: float, delta: float) -> float:
-    """The mean length of the answer's intervals if people are spread evenly.
+    """Return the mean length of the answer's intervals if people are spread evenly.
 
     Infinite where the floor alone is enough, or the noise is so large that every interval is as long as can be.
     """
@@ -363,7 +363,7 @@ def _measure_cells(given: dict[str, Any], people: int, epsilon: float, delta: fl
 
 
 def _fit(given: dict[str, Any], epsilon: float, delta: float) -> ShuffleProtocol | None:
-    """The protocol of a question with this promise of its own; None where the floor alone keeps it."""
+    """Return the protocol of a question with this promise of its own; None where the floor alone keeps it."""
     moved = _move(given, 1.0)
     if moved.floor <= epsilon:
         return None
@@ -377,7 +377,7 @@ def _spread(people: int, size: int) -> Counts:
 
 
 def _foresee(given: dict[str, Any], people: int, epsilon: float, delta: float) -> float:
-    """The variance of a number on this grid, if answers are mixed; infinite where the floor alone keeps the promise."""
+    """Return a number's variance on this grid if answers are mixed; infinite where the floor alone is enough."""
     made = _fit(given, epsilon, delta)
     if made is None:
         return math.inf
@@ -385,7 +385,7 @@ def _foresee(given: dict[str, Any], people: int, epsilon: float, delta: float) -
 
 
 def describe_dummies(protocol: ShuffleProtocol) -> Added:
-    """The law of what each server adds to the bins of this protocol.
+    """Return the law of what each server adds to the bins of this protocol.
 
     >>> describe_dummies(make_server_noise(task="count", rate=1.0, most=18)).mean_total
     36
@@ -403,7 +403,7 @@ def describe_dummies(protocol: ShuffleProtocol) -> Added:
 def add_noise(
     questions: Sequence[WireQuestion], tallies: Sequence[Tally], reports: int, source: WordSource
 ) -> tuple[Tally, ...]:
-    """The tallies with the analyzer's own noise, of so many reports: all that may leave it, or be stored.
+    """Add the analyzer's own noise to the tallies of so many reports: only these may leave it, or be stored.
 
     `tallies` have the messages of people and the shuffler's dummies. Call it once for a window, for ever: two draws for
     the same reports would tell more than either.

@@ -55,7 +55,7 @@ class Reply:
 def open_reports(
     collection: Collection, sealed: Sequence[bytes], secrets: dict[int, bytes]
 ) -> list[Opened | str]:
-    """Each report as the shuffler sees it, or why it is invalid. Pure, so any process may do it."""
+    """Return each report as the shuffler sees it, or why it is invalid. Pure, so any process may do it."""
     opened: list[Opened | str] = []
     for each in sealed:
         try:
@@ -66,7 +66,7 @@ def open_reports(
 
 
 def draw_dummies(collection: Collection, source: WordSource | None = None) -> Octets:
-    """The plaintexts[n, 1 + message_size] of one window's dummies: another draw at every call."""
+    """Draw the plaintexts[n, 1 + message_size] of one window's dummies: others at every call."""
     from shuffledp.numerics.entropy import SecureWords
 
     words = SecureWords() if source is None else source
@@ -85,13 +85,13 @@ def draw_dummies(collection: Collection, source: WordSource | None = None) -> Oc
 
 
 def seal_plains(collection: Collection, window: int, plains: Octets) -> Octets:
-    """Each of them sealed for the analyzer: records[n, inner_size]."""
+    """Seal each of them for the analyzer: records[n, inner_size]."""
     sealed = b"".join(seal_inner(collection, window, row.tobytes()) for row in plains)
     return np.frombuffer(sealed, dtype=np.uint8).reshape(-1, collection.inner_size)
 
 
 def make_dummies(collection: Collection, window: int) -> Octets:
-    """The sealed dummies of a window, made in this process."""
+    """Make the sealed dummies of a window in this process."""
     return seal_plains(collection, window, draw_dummies(collection))
 
 
@@ -100,11 +100,11 @@ def _make_entry(manifest: Manifest) -> Entry:
 
 
 def _pause(step: str) -> None:
-    """Between two steps; tests put a crash here."""
+    """Do nothing between two steps: tests put a crash here."""
 
 
 def _forget(event: str, **facts: object) -> None:
-    """What happened to a window; a server writes it down."""
+    """Ignore what happened to a window: a server writes it down."""
 
 
 @dataclass(kw_only=True)
@@ -174,7 +174,7 @@ class Shuffler:
             )
 
     def _settle(self, window: int) -> None:
-        """A window that the seal log has and the store has not written: finish it, or give it up."""
+        """Finish a window that the seal log has and the store has not written, or give it up."""
         with self.store.claim(window) as mine:
             if not mine:
                 raise SealError(f"another shuffler is about to finish window {window}")
@@ -186,7 +186,7 @@ class Shuffler:
                 self._resume(window, entry)
 
     def _give_up(self, window: int) -> None:
-        """The window has left before, and its bytes are gone: nothing of it is ever drawn or served again."""
+        """Give up a window that has left before, and whose bytes are gone: nothing of it is drawn or served again."""
         self.store.expire(window)
         self.batch_path(window).unlink(missing_ok=True)
         self.note("expire", window=window, reason="the seal log has it, and its bytes are gone")
@@ -203,14 +203,14 @@ class Shuffler:
         return [window for window in waiting if window not in self.prepared]
 
     def receive(self, body: bytes, now: float) -> Reply:
-        """An upload from beginning to end; raises `WireError` if it is not one."""
+        """Take an upload from beginning to end; raises `WireError` if it is not one."""
         opened = open_reports(
             self.collection, split_upload(self.collection, body), dict(self.secrets.outer)
         )
         return self.admit([opened], now)[0]
 
     def admit(self, uploads: Sequence[Sequence[Opened | str]], now: float) -> list[Reply]:
-        """Several uploads, in one transaction; the replies are true once this returns."""
+        """Store several uploads in one transaction; the replies are true once this returns."""
         group = [each for upload in uploads for each in upload if isinstance(each, Opened)]
         self._consult()
         with self._noticing_damage():
@@ -230,7 +230,7 @@ class Shuffler:
 
     @contextmanager
     def _noticing_damage(self) -> Iterator[None]:
-        """Once the store is damaged, nothing is done with it any more."""
+        """Do nothing more with a store once it is damaged."""
         if self.damaged is not None:
             raise DamageError(self.damaged)
         try:
@@ -264,7 +264,7 @@ class Shuffler:
         return range(max(0, min(windows.count, int(over))))
 
     def advance(self, window: int) -> None:
-        """A window that takes no more reports, as far as it goes without the analyzer."""
+        """Take a window that is over as far as it goes without the analyzer."""
         self._consult()
         row = self.store.row(window)
         if row.state in (State.OPEN, State.SEALED):
@@ -309,7 +309,11 @@ class Shuffler:
             self.advance(window)
 
     def _write(self, window: int) -> None:
-        """The batch: on the disk, in the seal log, and only then to be read."""
+        """Write the batch: to the disk, then into the seal log; only then may it be read.
+
+        After a crash before the entry nothing has left, so another draw does no harm. After a crash behind it the bytes
+        that the entry names are kept already, and `_resume` serves those or none.
+        """
         entry = None if self.seals is None else self.seals.find(window)
         if entry is not None:
             self._resume(window, entry)
@@ -361,7 +365,7 @@ class Shuffler:
         self.step("written")
 
     def _add_dummies(self, window: int, records: Octets) -> Octets:
-        """People's messages and the shuffler's own, of which nothing else is kept."""
+        """Return people's messages and the shuffler's own, of which nothing else is kept."""
         if not self.collection.by_servers:
             return records
         made = None if self.prepared is None else self.prepared.pop(window, None)
@@ -369,7 +373,7 @@ class Shuffler:
         return np.concatenate([records, added])
 
     def _resume(self, window: int, entry: Entry) -> None:
-        """After a crash between the seal log and the store, whoever crashed: the same bytes, or none."""
+        """Go on after a crash between the seal log and the store, whoever crashed: with the same bytes, or none."""
         path, row = self.batch_path(window), self.store.row(window)
         if row.state is not State.SEALED:
             self._unlink(
@@ -465,9 +469,11 @@ class Shuffler:
         return path
 
     def take_receipt(self, window: int, receipt: bytes, now: float) -> None:
-        """The analyzer has the batch: delete it. A receipt that was forged changes nothing."""
+        """Delete the batch, which the analyzer has. A receipt that was forged changes nothing."""
         manifest = self._find_manifest(window, now)
         verify_receipt(manifest, receipt, self.collection)
+        # The store first: a file that a crash leaves is unlinked by the next `advance`, but one that was unlinked
+        # too early would be missing from a window that is still to be handed over.
         self.store.mark_deleted(window)
         self.note("handed over", window=window)
         self.step("deleted")

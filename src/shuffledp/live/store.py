@@ -117,7 +117,7 @@ class Store(Protocol):
         """Return the batch that was kept, in pieces; nothing if there is none."""
 
     def mark_written(self, window: int, sha256: bytes, messages: int | None = None) -> None:
-        """The batch is on the disk, and may be read from now on: delete the rows, ids and all, and other drafts."""
+        """Let the batch be read, which is on the disk: delete the rows, ids and all, and other drafts."""
 
     def expire(self, window: int) -> None:
         """Give a window up whose batch cannot be served, unless it is written by now: delete its rows."""
@@ -129,16 +129,16 @@ class Store(Protocol):
         """Remember the seal log, once."""
 
     def mark_deleted(self, window: int) -> None:
-        """The analyzer has the batch."""
+        """Note that the analyzer has the batch."""
 
     def row(self, window: int) -> WindowRow:
         """Return the state of a window."""
 
     def rows(self) -> dict[int, WindowRow]:
-        """All windows that are no longer open."""
+        """Return all windows that are no longer open."""
 
     def count(self, window: int) -> int:
-        """Reports of an open window: for the operator only."""
+        """Count the reports of an open window: for the operator only."""
 
     def scrub(self) -> bool:
         """Remove what deleted rows left in journals; False if a reader was in the way."""
@@ -162,7 +162,7 @@ class Store(Protocol):
 def judge(
     collection: Collection, window: int, state: State, last: int | None, now: float
 ) -> str | None:
-    """Why a window takes no reports now; None if it does. `last` is that of a collection that was closed early."""
+    """Return why a window takes no reports now; None if it does. `last` is the last one if it was closed early."""
     windows = collection.windows
     if last is not None and window > last:
         return "closed"
@@ -315,14 +315,14 @@ class SqliteStore:
             yield inners
 
     def claim(self, window: int) -> AbstractContextManager[bool]:
-        """There is one process."""
+        """Claim it always: there is one process."""
         return nullcontext(True)
 
     def origin(self) -> str | None:
         return None
 
     def keep_batch(self, window: int, sha256: bytes, pieces: Iterable[bytes]) -> None:
-        """It is in the shuffler's folder."""
+        """Do nothing: the batch is in the shuffler's folder."""
 
     def load_batch(self, window: int, sha256: bytes) -> Iterator[bytes]:
         return iter(())

@@ -121,7 +121,7 @@ def _read(path: Path) -> Catalogue:
 
 
 def _list_texts(table: object, key: str = "") -> Iterator[tuple[str, frozenset[str]]]:
-    """Keys and their placeholders; forms by number count as one text."""
+    """List keys and their placeholders; forms by number count as one text."""
     if isinstance(table, dict) and set(table) <= _FORMS and "other" in table:
         yield key, frozenset().union(*(set(_SLOT.findall(each)) for each in table.values()))
     elif isinstance(table, dict):
@@ -216,7 +216,7 @@ def _strip(content: bytes, suffix: str) -> bytes:
 
 @cache
 def _read_all() -> dict[str, Asset]:
-    """Files by address: /assets/NAME and /device/NAME. Node's own module is not for browsers."""
+    """Read all files, by address: /assets/NAME and /device/NAME. Node's own module is not for browsers."""
     assets: dict[str, Asset] = {}
     languages = list_languages()
     spoken = _LANGUAGES.replace(b'"en"', f'"{" ".join(languages)}"'.encode())

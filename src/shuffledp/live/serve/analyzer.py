@@ -156,7 +156,7 @@ class Contact:
 def write_metrics(
     analyzer: Analyzer, waiting: dict[int, str], health: Health, contact: Contact
 ) -> str:
-    """Everything a monitoring system wants to know about the analyzer, in its lines."""
+    """Return everything a monitoring system wants to know about the analyzer, in its lines."""
     states = analyzer.states()
     dropped: Counter[str] = Counter()
     for window in states:

@@ -50,7 +50,7 @@ def read_link(link: str) -> tuple[str, bytes]:
 
 
 def connect(base: str, certificate: Certificate | None = None) -> httpx.Client:
-    """A client that follows no redirects, ignores the environment, and wants nothing compressed.
+    """Return a client that follows no redirects, ignores the environment, and wants nothing compressed.
 
     It trusts the certificate, if there is one, for the host that it names.
     """
@@ -75,7 +75,7 @@ def ask(
     headers: Mapping[str, str] | None = None,
     content: bytes | None = None,
 ) -> tuple[int, bytes]:
-    """The status and the body of a reply whose sender may be hostile: nothing compressed, not too long, not too slow.
+    """Return status and body of a reply whose sender may be hostile: nothing compressed, too long or too slow.
 
     An error has a short body whatever `most` is.
     """
@@ -212,7 +212,7 @@ class Operator:
         )
 
     def status(self) -> dict[str, Any]:
-        """Counts by reason, windows, the analyzer's last contact."""
+        """Return counts by reason, windows, and the analyzer's last contact."""
         return self._ask("GET", "/status").json()  # type: ignore[no-any-return]
 
     def metrics(self) -> str:

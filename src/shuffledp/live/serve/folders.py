@@ -119,7 +119,7 @@ class Home:
     def create(
         self, collection: Collection, shuffler: ShufflerSecrets, analyzer: AnalyzerSecrets | None
     ) -> None:
-        """A new folder; refuses one that has a collection already. What fails leaves nothing behind."""
+        """Make a new folder; refuses one that has a collection already. What fails leaves nothing behind."""
         if self.document.exists():
             raise DataError(f"{self.document} is there already: a collection never changes")
         self.check_length()
@@ -232,7 +232,7 @@ class Place:
     certificate: Certificate | None = None
 
     def find_port(self) -> int:
-        """A port that is free now."""
+        """Find a port that is free now."""
         with bind(self.host, 0) as probe:
             return int(probe.getsockname()[1])
 
@@ -268,7 +268,7 @@ _HERE = Place()
 
 
 def find_port() -> int:
-    """A port of this machine that is free now."""
+    """Find a port of this machine that is free now."""
     return _HERE.find_port()
 
 
@@ -362,7 +362,7 @@ def stop_roles(roles: Sequence[Role]) -> None:
 def play_roles(
     home: Home, analyzer_port: int, *, workers: int | None = None, every: float = 0.5
 ) -> Iterator[tuple[Role, Role]]:
-    """Both roles, each in its own process; they end with the block."""
+    """Run both roles, each in its own process; they end with the block."""
     roles = start_roles(home, analyzer_port, "--every", str(every), workers=workers)
     try:
         yield roles[0], roles[1]

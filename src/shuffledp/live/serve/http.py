@@ -84,7 +84,7 @@ class Certificate:
 
 
 def choose_certificate(host: str, tls: str | None, folder: Path) -> Certificate | None:
-    """What `--host` and `--tls` ask for; None on this machine without TLS. What we make is kept in the folder."""
+    """Return the certificate that `--host` and `--tls` ask for, or None; one made here is kept in the folder."""
     if host in _EVERYWHERE or not _is_address(host):
         said = (
             "must be the one address or name, in small letters, by which people reach this machine"
@@ -134,7 +134,7 @@ def _keep(host: str, folder: Path) -> Certificate:
 
 
 def _make(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
-    """A certificate that signs itself, for one host and for servers alone, and its key."""
+    """Make a certificate that signs itself, for one host and for servers alone, and its key."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -211,7 +211,7 @@ def require_serve() -> None:
 
 
 def problem(status: int, reason: str, sentence: str, *, field: str | None = None) -> Response:
-    """An error that programs and people can read, perhaps about a field; never the text of an exception."""
+    """Return an error that programs and people can read, perhaps about a field; never the text of an exception."""
     from starlette.responses import JSONResponse
 
     content: dict[str, Any] = {
@@ -262,7 +262,7 @@ def host_of(where: Request | str) -> str:
 
 
 def run_loop(work: Coroutine[Any, Any, None]) -> None:
-    """To the end, on the faster loop where there is one."""
+    """Run to completion, on uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -272,7 +272,7 @@ def run_loop(work: Coroutine[Any, Any, None]) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there; an error in words if it cannot."""
+    """Return a socket that listens there; if it cannot, say why in words."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -353,7 +353,7 @@ def _compress(content: bytes) -> bytes:
 
 
 def show_asset(request: Request, address: str, *, connect: str = "'self'") -> Response:
-    """A file of the pages; `connect` is where its scripts may send to."""
+    """Return a file of the pages; `connect` is where its scripts may send to."""
     from starlette.responses import PlainTextResponse, Response
 
     asset = find_asset(address)
@@ -381,7 +381,7 @@ def _make_headers(connect: str) -> dict[str, str]:
 
 
 def asset_routes() -> list[Route]:
-    """/assets/NAME and /device/NAME."""
+    """Return the routes of all files of the pages: /assets/NAME and /device/NAME."""
     from starlette.routing import Route
 
     async def show(request: Request) -> Response:

@@ -37,7 +37,7 @@ _HELD = 10.0  # seconds for which a failure is told, at least
 
 
 def measure_uptime() -> float:
-    """Seconds since the machine was started, sleep included where the system counts it."""
+    """Return the seconds since the machine was started, sleep included where the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
@@ -107,14 +107,14 @@ class Health:
         """How often something failed, by kind, since the start."""
 
     def fail(self, kind: str, sentence: str, *, uptime: float) -> None:
-        """Something is wrong; the log is told once."""
+        """Note that something is wrong; the log is told once."""
         self.failures[kind] += 1
         if kind not in self._wrong:
             self._journal.note("failing", kind=kind, reason=sentence)
         self._wrong[kind] = (sentence, uptime)
 
     def mend(self, kind: str, *, uptime: float) -> None:
-        """It works again."""
+        """Note that it works again."""
         if kind in self._wrong and (kind != "store" or uptime - self._wrong[kind][1] >= _HELD):
             del self._wrong[kind]
             self._journal.note("mended", kind=kind)
@@ -158,7 +158,7 @@ def bind_place(said: str) -> socket.socket:
 
 
 def make_metrics_app(token: str, write: Callable[[], Awaitable[str]]) -> Starlette:
-    """`/metrics` for whoever has the token."""
+    """Return an app that shows `/metrics` to whoever has the token."""
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
@@ -173,7 +173,7 @@ def make_metrics_app(token: str, write: Callable[[], Awaitable[str]]) -> Starlet
 
 
 def write_counts(name: str, label: str, counts: Mapping[str, int]) -> list[str]:
-    """A line for each count.
+    """Return a line for each count.
 
     >>> write_counts("windows", "state", {"open": 1, "deleted": 3})
     ['shuffledp_windows{state="deleted"} 3', 'shuffledp_windows{state="open"} 1']

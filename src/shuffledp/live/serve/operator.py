@@ -78,7 +78,7 @@ _MOST_DRAFTS, _FRESH = 8, 600  # a document fixes when it opens, so a preview ag
 
 
 def _keep_finite(value: float) -> float | None:
-    """JSON has no infinity: None where no bound is known."""
+    """Return None where no bound is known: JSON has no infinity."""
     return value if math.isfinite(value) else None
 
 
@@ -86,7 +86,7 @@ class Planner:
     """What a survey would cost and show, before anything is made."""
 
     def preview(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The protocols, the promise, and error bars on a made-up result; solved for the floor if `error` is wanted."""
+        """Return protocols, promise, and error bars on a made-up result; with the floor that gives a wanted `error`."""
         return self._show(*self._plan(content))
 
     def _plan(self, content: dict[str, Any]) -> tuple[Survey, Settings, Design]:
@@ -164,7 +164,7 @@ def _make_up(question: Question, people: int) -> Counts:
 
 
 def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
-    """A made-up result of people, `sampled` of whom answer this question, with the error bars to expect.
+    """Return a made-up result of people, `sampled` of whom answer this question, with the error bars to expect.
 
     `unit` is what errors are measured by.
     """
@@ -233,7 +233,7 @@ def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[st
 
 
 def _price_several(survey: Survey, settings: Settings, design: Design) -> list[dict[str, Any]]:
-    """How exact the choices of each "choose several" are, in shares of the people, and how exact one alone would be."""
+    """Return how exact each "choose several" is, in shares of the people, and how exact one choice alone would be."""
     groups: dict[str, list[Question]] = {}
     for each in design.questions:
         if each.asked.part_of is not None:
@@ -260,13 +260,13 @@ def _price_several(survey: Survey, settings: Settings, design: Design) -> list[d
 
 
 def _measure_bar(design: Design, question: Question, people: int) -> float:
-    """Half of the error bar of a yes or no, in people."""
+    """Return half of the error bar of a yes or no, in people."""
     (bar,) = _imagine(question, people, design.sample(people))["estimate"]
     return float(bar["high"] - bar["value"])
 
 
 def _largest_error(design: Design, people: int) -> float:
-    """Half of the longest error bar, relative to the people or to the range of a number."""
+    """Return half of the longest error bar, relative to the people or to the range of a number."""
     errors: list[float] = []
     for each in design.questions:
         shown = _imagine(each, people, design.sample(people))
@@ -422,7 +422,7 @@ class Desk(Planner):
         return Operator(home).close()
 
     def status(self) -> dict[str, Any]:
-        """Everything the page shows about every collection."""
+        """Return everything the page shows about every collection."""
         with self._lock:
             running = dict(self._running)
         shown = [self._describe(home, roles) for home, roles in running.values()]

@@ -35,7 +35,7 @@ _worker: dict[str, object] = {}
 def start_pool(
     workers: int | None, initializer: Callable[..., None], *arguments: object
 ) -> ProcessPoolExecutor:
-    """Processes that each start with `initializer(*arguments)`; one per core if not said."""
+    """Start processes, each with `initializer(*arguments)`; one per core if not said."""
     return ProcessPoolExecutor(
         workers or os.cpu_count() or 1,
         mp_context=get_context("spawn"),
@@ -50,7 +50,7 @@ def _start_worker(initializer: Callable[..., None], arguments: tuple[object, ...
 
 
 def _end_with_parent() -> None:
-    """A server that is killed cannot end its workers, and they have its keys."""
+    """End this worker with its server: one that is killed cannot end them, and they have its keys."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -247,7 +247,7 @@ class Intake:
                 self._opened.put_nowait(upload)
 
     def _renew(self, pool: ReportPool, broken: Executor | None) -> None:
-        """Once, however many notice it."""
+        """Restart the pool once, however many notice that it broke."""
         if pool.executor is broken:
             pool.restart()
 

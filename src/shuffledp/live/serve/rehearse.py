@@ -69,7 +69,7 @@ class Rehearsal:
         return self.lost == 0 and self.doubled == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings."""
+        """Return plain numbers and strings."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return plain | ({} if math.isfinite(self.local_epsilon) else {"local_epsilon": "none"})
 
@@ -176,7 +176,7 @@ def _play(
 
 
 def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
-    """Answers of people, more of them among the first than among the last."""
+    """Make up answers of people, more of them among the first than among the last."""
     source = np.random.default_rng(int.from_bytes(os.urandom(8), "big"))
     places: dict[str, Codes] = {}
     for question in collection.questions:
@@ -200,7 +200,7 @@ def _make_up(collection: Collection, people: int) -> dict[str, Codes]:
 
 
 def _make_up_words(spelling: Texts | Keys, people: int, source: np.random.Generator) -> Codes:
-    """Words of random letters or digits: every other person has the first one, every fourth the second, and so on."""
+    """Make up words of random letters or digits: half of the people have the first, a quarter the second, and so on."""
     if isinstance(spelling, Keys):
         words = source.integers(0, spelling.size, _WORDS, dtype=np.uint64, endpoint=False)
         texts = [str(each) for each in words]
@@ -215,7 +215,7 @@ def _make_up_words(spelling: Texts | Keys, people: int, source: np.random.Genera
 
 
 def _be_hostile(collection: Collection, reports: int) -> Counter[str]:
-    """Garbage, replays, wrong windows, messages that no honest device sends: what is refused at once, by reason."""
+    """Send garbage, replays, and messages that no honest device sends; returns what is refused at once, by reason."""
     refused: Counter[str] = Counter()
     codes = {each.name: np.zeros(reports, dtype=np.int64) for each in collection.questions}
     people = seal_people(collection, 0, codes)
@@ -260,7 +260,7 @@ def _wait_for(port: int) -> dict[str, Any]:
 
 
 def _compare(home: Home, acknowledged: set[bytes]) -> tuple[int, int]:
-    """Messages that were acknowledged and are not in the batch, and messages that are there more than once."""
+    """Count messages that were acknowledged and are not in the batch, and those that are there more than once."""
     batch = (home.analyzer / "batch-0.bin").read_bytes()
     size = home.collection().inner_size
     seen = Counter(batch[place : place + size] for place in range(0, len(batch), size))

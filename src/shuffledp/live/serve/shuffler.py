@@ -93,13 +93,13 @@ class Watch:
 
     @classmethod
     def start(cls, now: float, *, uptime: float, last: float | None) -> Watch:
-        """A watch for a shuffler that starts now; `last` is the last time in its store."""
+        """Return a watch for a shuffler that starts now; `last` is the last time in its store."""
         if last is None:
             return cls(moment=now, uptime=uptime, ahead=JUMP)
         return cls(moment=last, uptime=uptime, ahead=ABSENCE)
 
     def judge(self, now: float, *, uptime: float) -> str | None:
-        """Why the clock cannot be believed; None if it can."""
+        """Return why the clock cannot be believed; None if it can."""
         passed = uptime - self.uptime
         off, slack = now - self.moment - passed, _DRIFT * passed
         if off > self.ahead + slack:
@@ -116,12 +116,12 @@ class Watch:
         return None
 
     def believe(self, now: float, *, uptime: float) -> None:
-        """The clock is right: the operator says so, or there is no reason to doubt it."""
+        """Believe the clock: the operator says that it is right, or there is no reason to doubt it."""
         self.moment, self.uptime, self.ahead = now, uptime, JUMP
 
 
 def _say_time(seconds: float) -> str:
-    """Hours or days, in words.
+    """Say how long that is, in hours or days.
 
     >>> _say_time(7200.0), _say_time(60 * 7 * 86_400.0)
     ('2 hours', '420 days')
@@ -291,7 +291,7 @@ class ShufflerServer:
         self._work()
 
     def _work(self) -> None:
-        """A write that shows that writing works, and what is due; neither if the clock cannot be believed."""
+        """Write the time, to see that writing works, and do what is due; neither if the clock cannot be believed."""
         now, uptime = self.clock(), self.uptime()
         self._check_clock(now)
         if uptime - self._beaten >= _BEAT:
@@ -506,7 +506,7 @@ class ShufflerServer:
         return PlainTextResponse(await self.write_metrics())
 
     async def write_metrics(self) -> str:
-        """Everything a monitoring system wants to know, in its lines."""
+        """Return everything a monitoring system wants to know, in its lines."""
         now = self.clock()
         lines = [f"shuffledp_reports_accepted_total {self.shuffler.accepted}"]
         lines += write_counts("reports_rejected_total", "reason", self.shuffler.refused)

@@ -80,7 +80,7 @@ def read_places(
     where: Filter | str | None = None,
     on_invalid: OnInvalid | str = "error",
 ) -> Simulated:
-    """Everybody's answers from the columns of a file.
+    """Read everybody's answers from the columns of a file.
 
     The column of a question has its name if not said; a number by group needs the column of the group, too, which is
     said as that of NAME.group. `where` says whose rows are taken, and `on_invalid` what becomes of values that the
@@ -146,7 +146,7 @@ def _read_codes(
     on_invalid: OnInvalid | str,
     words: Sequence[str] | None = None,
 ) -> _Read:
-    """The codes of a column; the `words` of a yes or no are read, too, as the question has them."""
+    """Read the codes of a column; the `words` of a yes or no are read, too, as the question has them."""
     from shuffledp.engine.chunks import add_invalid, code_chunk
     from shuffledp.engine.codes import Coder, OnInvalid
     from shuffledp.engine.columns import open_column, read_chunks
@@ -178,7 +178,7 @@ _WHICH = " is neither true nor false (true_value says which one is yes)"
 
 
 def _translate(array: Any, words: Sequence[str]) -> Any:
-    """The words of a question for no and yes, in English."""
+    """Put "no" and "yes" for a question's own words."""
     import pyarrow.compute as pc
 
     from shuffledp.engine.values import flatten, is_text
@@ -232,7 +232,7 @@ def _plan(survey: Survey, settings: Settings) -> Collection:
 
 
 def make_decreasing_law(question: Question) -> Floats:
-    """A made-up law of its codes that falls off from the first to the last, so that every bar is different."""
+    """Return a made-up law of its codes that decreases from the first to the last, so that every bar is different."""
     domain = question.protocol.randomizer.domain
     if isinstance(domain, Bits):
         return np.array([0.7, 0.3])
@@ -263,7 +263,7 @@ class _Here(nullcontext[None]):
         _worker["collection"] = collection
 
     def map(self, call: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        """One after the other."""
+        """Do one after the other."""
         return map(call, *arguments)
 
 
@@ -290,7 +290,7 @@ def send_people(
     keep: bool = False,
     workers: int | None = None,
 ) -> Sent:
-    """Everybody's report, `each` of them in an upload: sealed by processes, sent by threads."""
+    """Send everybody's report, `each` of them in an upload: sealed by processes, sent by threads."""
     sent = Sent()
     people = len(next(iter(places.values())))
     pool = _Here(collection) if people <= _FEW else start_pool(workers, _start, collection.raw)

@@ -56,7 +56,7 @@ class Texts:
     """A small picture, as `pack_logo` writes it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As they stand in the document."""
+        """Return them as they stand in the document."""
         return {
             "title": self.title,
             "language": self.language,
@@ -102,11 +102,11 @@ class Windows:
     grace: int
 
     def opens(self, window: int) -> int:
-        """When its first report may come."""
+        """Return when its first report may come."""
         return self.start + window * self.seconds
 
     def closes(self, window: int) -> int:
-        """When its reports become too late: its end, and a grace period for those on the way."""
+        """Return when its reports become too late: its end, and a grace period for those on the way."""
         return self.start + (window + 1) * self.seconds + self.grace
 
     def at(self, now: float) -> int | None:

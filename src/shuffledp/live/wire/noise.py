@@ -128,7 +128,7 @@ class Dummies:
         return edge if self.kind is DummyKind.COUNT else 2 * edge - edge**2
 
     def read(self, words: Words) -> Counts:
-        """How many messages each bin gets, from words[draws, 2].
+        """Return how many messages each bin gets, from words[draws, 2].
 
         >>> Dummies(kind=DummyKind.COUNT, bins=2, rate=1.0, most=1, word_bits=1).read(
         ...     np.array([[1, 1]], dtype=np.uint8)
@@ -139,7 +139,7 @@ class Dummies:
         return self.most + (np.array([-z[0], z[0]]) if self.kind is DummyKind.COUNT else z)
 
     def draw(self, source: WordSource) -> Counts:
-        """How many messages each bin gets: new ones at every call, so call it once for a window.
+        """Draw how many messages each bin gets: anew at every call, so call it once for a window.
 
         >>> from shuffledp import SeededWords
         >>> Dummies(kind=DummyKind.BINS, bins=5, rate=0.5, most=36).draw(SeededWords(1))
@@ -149,7 +149,7 @@ class Dummies:
         return self.read(words)
 
     def pmf(self) -> dict[tuple[int, ...], Fraction]:
-        """The exact law of `draw`, for few bins."""
+        """Return the exact law of `draw`, for few bins."""
         one = self.noise.pmf()
         if self.kind is DummyKind.COUNT:
             return {(self.most - z, self.most + z): mass for z, mass in one.items()}
@@ -163,7 +163,7 @@ class Dummies:
         return law
 
     def messages(self, counts: Counts) -> Codes:
-        """The dummies themselves: every bin as often as counts[bins] says, as a device's payload.
+        """Return the dummies themselves: every bin as often as counts[bins] says, as a device's payload.
 
         >>> Dummies(kind=DummyKind.BINS, bins=2, rate=0.5, most=2).messages(np.array([1, 3]))
         array([0, 1, 1, 1])
@@ -173,11 +173,11 @@ class Dummies:
         return np.repeat(np.arange(self.bins), counts)
 
     def make(self, source: WordSource) -> Codes:
-        """The messages that one server adds: new ones at every call, so call it once for a window."""
+        """Make the messages that one server adds: others at every call, so call it once for a window."""
         return self.messages(self.draw(source))
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in the document.
+        """Return it as it stands in the document.
 
         >>> Dummies(kind=DummyKind.BINS, bins=5, rate=0.5, most=36).to_dict()
         {'kind': 'bins', 'bins': 5, 'rate': '0.5', 'most': 36}
@@ -237,7 +237,7 @@ class HashedDummies:
         return self.messages
 
     def make(self, source: WordSource) -> Words:
-        """The messages that one server adds, (a, v) in rows: new ones at every call, so call it once for a window.
+        """Make the messages that one server adds, (a, v) in rows: others at every call, so call it once for a window.
 
         >>> from shuffledp import SeededWords
         >>> HashedDummies(messages=3, r=8, s=4, width=1).make(SeededWords(1)).shape
@@ -246,11 +246,11 @@ class HashedDummies:
         return self.read(source.words(self.messages, 64))
 
     def read(self, words: Words) -> Words:
-        """The message of each word: the function is its low r bits, the value the s bits above."""
+        """Return the message of each word: the function is its low r bits, the value the s bits above."""
         return self._hashing.scatter(words)
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in the document.
+        """Return it as it stands in the document.
 
         >>> HashedDummies(messages=64_000, r=32, s=10, width=1).to_dict()
         {'kind': 'hashed', 'messages': 64000, 'r': 32, 's': 10, 'width': 1}
@@ -264,7 +264,7 @@ Added: TypeAlias = Dummies | HashedDummies
 
 
 def read_dummies(content: object) -> Added:
-    """The law that a document states, strictly.
+    """Read the law that a document states, strictly.
 
     >>> read_dummies({"kind": "bins", "bins": 5, "rate": "0.5", "most": 36}).mean_total
     180

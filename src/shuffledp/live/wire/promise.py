@@ -68,7 +68,7 @@ class Pledge:
     """Whether people are told that shuffler and analyzer together could read answers: no floor, or hardly one."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for people: no floor is "none".
+        """Return plain numbers and strings, for people: no floor is "none".
 
         >>> Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=math.inf).to_dict()["local_epsilon"]
         'none'
@@ -121,7 +121,7 @@ in at most 99.96 % of cases'
 
 
 def _round_percent_up(share: float) -> str:
-    """The share as a percentage that is not below it, with as many digits as tell it from 100.
+    """Write a share as a percentage that is not below it, with as many digits as tell it from 100.
 
     >>> [_round_percent_up(share) for share in (0.9354, 0.99946, 1 - 1e-9)]
     ['93.6', '99.95', '100']
@@ -134,7 +134,7 @@ def _round_percent_up(share: float) -> str:
 
 
 def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
-    """What is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
+    """Return what is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
 
     With `one` random question in a report, which does not depend on the answers, it is the largest of them.
 
@@ -150,7 +150,7 @@ def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
 
 
 def compute_guarantee(questions: Sequence[Question], pledge: Pledge) -> Guarantee:
-    """The epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is.
+    """Compute the epsilon, at the promised delta, of a batch of min_batch reports; composed if the pledge is.
 
     Where the servers add the noise it is that of any batch, whoever is honest.
     """
@@ -216,7 +216,7 @@ def _compute(
 def _compute_one(
     protocols: tuple[ShuffleProtocol, ...], words: int, honest: int, delta: float
 ) -> Guarantee:
-    """The guarantee of a report with one random question: people hide among those who answer the same one.
+    """Compute the guarantee of a report with one random question: people hide among those who answer the same one.
 
     Which question it is does not depend on the answers. Given it, at least `others` of the other honest people have
     the same one, except with a probability that is part of delta; more of them never hurt.
@@ -245,7 +245,7 @@ def _compute_one(
 def _compute_served(
     protocols: tuple[ShuffleProtocol, ...], words: int, server: int, times: int, pledge: Pledge
 ) -> Guarantee:
-    """The guarantee of either server's noise alone: the promised epsilon if it holds, or the smallest that does.
+    """Compute the guarantee of either server's noise alone: the promised epsilon if it holds, or the smallest.
 
     A device takes so many `words`, and a server takes `server` for a window.
     """
@@ -279,7 +279,7 @@ def _compute_served(
 
 
 def set_served_aside(server: int, words: int, pledge: Pledge) -> float:
-    """What is left of delta for uniform words: `server` of one server for a window, and `words` of one device."""
+    """Return what is left of delta for uniform words: `server` of one server for a window, `words` of one device."""
     from shuffledp.accounting.base import bound_generator
 
     times = pledge.reports_per_device if pledge.composed else 1
@@ -298,7 +298,7 @@ def _set_generator_aside(
     most: float,
     reach: Callable[[float], float] | None = None,
 ) -> float:
-    """What is left of delta for uniform words: those of the honest devices come from a generator.
+    """Return what is left of delta for uniform words: those of the honest devices come from a generator.
 
     It adds (1 + e^epsilon) times its advantage to the delta at epsilon. The epsilon that we state is at most what the
     reports have without a shuffler, `most`. Many reports have a lot without one, and together with the others' hardly

@@ -71,7 +71,7 @@ _OF_NOISE = (
 
 
 def carry(protocol: ShuffleProtocol) -> MessageCode:
-    """How a live collection carries the messages of a protocol, or why it cannot.
+    """Return how a live collection carries the messages of a protocol, or say why it cannot.
 
     >>> from shuffledp import protocols
     >>> carry(protocols.krr.make_local(k=300, epsilon=1.0)).size
@@ -95,7 +95,7 @@ def carry(protocol: ShuffleProtocol) -> MessageCode:
 
 
 def describe_law(randomizer: object) -> dict[str, Any]:
-    """Every number of the device, thresholds included, as strings: what a client in any language runs.
+    """Return every number of the device, thresholds included, as strings: what a client in any language runs.
 
     >>> from shuffledp import protocols
     >>> describe_law(protocols.krr.KRR(k=4, epsilon0=1.0))
@@ -186,7 +186,7 @@ class Asking:
     part_of: Part | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in the document."""
+        """Return it as it stands in the document."""
         part = self.part_of
         return {
             "kind": self.kind.value,
@@ -307,7 +307,7 @@ class Question:
         return self.asking or Asking(kind=suggest_kind(self.task))
 
     def place_of(self, answer: object) -> int:
-        """The place of an answer, or `DataError` with what would be one; by group an answer is "GROUP: NUMBER".
+        """Return the place of an answer, or say in a `DataError` what would be one; by group it is "GROUP: NUMBER".
 
         >>> from shuffledp import protocols
         >>> made = protocols.krr.make_local(k=2, epsilon=1.0)
@@ -347,7 +347,7 @@ class Question:
             raise DataError(f"{self.name}={answer!r} must be a number") from None
 
     def _split(self, answer: str) -> tuple[int, str]:
-        """The group that the answer begins with (the longest, if several), and the rest."""
+        """Return the group that the answer begins with (the longest, if several), and the rest."""
         assert self.labels is not None
         fitting = [each for each in self.labels if answer.startswith(f"{each}:")]
         if not fitting:
@@ -389,11 +389,11 @@ class Question:
         return values if isinstance(domain, Cells) else values.astype(np.int64)
 
     def join_places(self, groups: Codes, places: Codes) -> Codes:
-        """The places of numbers by group, from the codes of the groups and the places of the numbers."""
+        """Return the places of numbers by group, from the codes of the groups and the places of the numbers."""
         return groups * _PLACES + places
 
     def split_places(self, places: Codes) -> tuple[Codes, Codes]:
-        """The codes of the groups, and the places of the numbers."""
+        """Return the codes of the groups, and the places of the numbers."""
         groups, numbers = np.divmod(places, _PLACES)
         return groups, numbers
 
@@ -403,7 +403,7 @@ class Question:
         return tape_width(self.protocol.randomizer) + (self.range is not None)
 
     def randomize(self, places: Codes, words: Words) -> NDArray[Any]:
-        """What people at places[n] send, with words[n, width]."""
+        """Return what people at places[n] send, with words[n, width]."""
         device = self.protocol.randomizer
         if self.range is None:
             return encode_places(device, places, words).payload
@@ -433,7 +433,7 @@ class Question:
         return self.noise is not None and parameter in _OF_NOISE
 
     def to_dict(self) -> dict[str, Any]:
-        """The question as it stands in the document."""
+        """Return the question as it stands in the document."""
         return {
             "name": self.name,
             "text": self.text,
@@ -466,7 +466,7 @@ _YES = ("no", "yes", "false", "true", "0", "1")
 
 
 def read_questions(entries: list[Any], version: int) -> tuple[Question, ...]:
-    """The questions of a document of that format, strictly."""
+    """Read the questions of a document of that format, strictly."""
     questions = tuple(_read_question(each, version) for each in entries)
     names = [each.name for each in questions]
     if len(set(names)) < len(names):
@@ -508,7 +508,7 @@ def _read_question(content: object, version: int) -> Question:
 
 
 def _check_yes(name: str, labels: Sequence[str], version: int) -> None:
-    """A count has a word for no and one for yes: those of format 1, or of any language."""
+    """Check that a count has a word for no and one for yes: those of format 1, or of any language."""
     crossed = [word for place, word in enumerate(labels) if word.lower() in _YES[1 - place :: 2]]
     if crossed or (version == 1 and tuple(labels) != ("no", "yes")):
         raise WireError("document", f"the labels of the count {name!r} must be no and yes")
@@ -538,7 +538,7 @@ def _read_labels(content: object) -> tuple[str, ...] | None:
 
 
 def _list_domains(task: str) -> tuple[type, ...]:
-    """Where the answers to a task of a document may lie; () if devices cannot answer it."""
+    """Return where the answers to a task of a document may lie; () if devices cannot answer it."""
     if task in BY_GROUP:
         return (Categories,)
     known = tasks.TASKS.get(task)
@@ -588,7 +588,7 @@ def _make_protocol(name: str, task: str, given: dict[str, Any]) -> ShuffleProtoc
 
 
 def _serve(task: str, given: dict[str, Any], noise: Added) -> ShuffleProtocol:
-    """The protocol whose bins get this noise of the servers."""
+    """Make the protocol whose bins get this noise of the servers."""
     from shuffledp.protocols.server_hashing import TASK, make_server_hashing
     from shuffledp.protocols.server_noise import make_server_noise
 

@@ -87,7 +87,7 @@ def place_answers(collection: Collection, answers: Mapping[str, object]) -> dict
 def encode_many(
     collection: Collection, places: Mapping[str, Codes], rng: WordSource
 ) -> list[Octets]:
-    """For each message of a report the plaintexts[n, 1 + message_size] of n people at these places, randomized."""
+    """Randomize answers of n people at these places: plaintexts[n, 1 + message_size] for each message of a report."""
     if not collection.pledge.one_question:
         return [
             _encode(collection, kind, places[question.name], rng)
@@ -103,7 +103,7 @@ def encode_many(
 
 
 def choose_uniformly(words: Words, size: int) -> Codes:
-    """Each word of 64 bits times `size`, its upper half: which of `size` things is chosen.
+    """Choose one of `size` things by each word of 64 bits: the upper half of word times size.
 
     >>> choose_uniformly(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 3)
     array([0, 1, 2])
@@ -133,7 +133,7 @@ def _inner_info(collection: Collection, window: int) -> bytes:
 
 
 def seal_inner(collection: Collection, window: int, plain: bytes) -> bytes:
-    """One message, for the analyzer: bound to the collection and the window."""
+    """Seal one message for the analyzer, bound to the collection and the window."""
     return seal(plain, collection.analyzer_public, _inner_info(collection, window))
 
 
@@ -163,7 +163,7 @@ def check_token(collection: Collection, token: bytes) -> None:
 def seal_report(
     collection: Collection, window: int, inners: Sequence[bytes], token: bytes = b""
 ) -> bytes:
-    """A report for the shuffler. Sealing it again gives other bytes, and the same report."""
+    """Seal a report for the shuffler. Sealing it again gives other bytes, and the same report."""
     check_token(collection, token)
     key = collection.key_for(window)
     header = bytes([SUITE, key.id])
@@ -266,7 +266,7 @@ class Manifest:
 
     @classmethod
     def verify(cls, raw: bytes, signature: bytes, collection: Collection) -> "Manifest":
-        """A manifest of this collection that the shuffler signed, and whose counts belong together."""
+        """Read a manifest, if the shuffler of this collection signed it, and its counts belong together."""
         verify_signature(collection.shuffler_sign, signature, _MANIFEST + raw)
         manifest = cls.read(raw)
         if manifest.collection_id != collection.id:
@@ -299,7 +299,7 @@ def verify_receipt(manifest: Manifest, receipt: bytes, collection: Collection) -
 
 
 def sign_fetch(collection: Collection, window: int, secret: bytes) -> bytes:
-    """The signature by which the analyzer identifies itself. A replay is harmless: only the analyzer can read the reply."""
+    """Sign as the analyzer, to show who asks. A replay is harmless: only the analyzer can read the reply."""
     return sign(secret, _FETCH + collection.id + window.to_bytes(4, "big"))
 
 
@@ -310,7 +310,7 @@ def verify_fetch(collection: Collection, window: int, signature: bytes) -> None:
 
 
 def sign(secret: bytes, content: bytes) -> bytes:
-    """An Ed25519 signature."""
+    """Return an Ed25519 signature."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return Ed25519PrivateKey.from_private_bytes(secret).sign(content)
@@ -328,7 +328,7 @@ def verify_signature(public: bytes, signature: bytes, content: bytes) -> None:
 
 
 def sort_records(records: Octets) -> "np.ndarray[Any, np.dtype[np.intp]]":
-    """In which order records[n, size] stand when they are sorted by their bytes.
+    """Return in which order records[n, size] stand when they are sorted by their bytes.
 
     >>> sort_records(np.frombuffer(b"\\x02b\\x01z\\x02a", dtype=np.uint8).reshape(3, 2))
     array([1, 2, 0])

@@ -140,7 +140,7 @@ def read_decimal(name: str, text: object) -> float:
 
 
 def read_hex(name: str, text: object, size: int) -> bytes:
-    """`size` bytes, written as lowercase hexadecimal digits.
+    """Read `size` bytes, written as lowercase hexadecimal digits.
 
     >>> read_hex("key", "00ff", 2)
     b'\\x00\\xff'
@@ -151,7 +151,7 @@ def read_hex(name: str, text: object, size: int) -> bytes:
 
 
 class Fields:
-    """The fields of an object, each taken once by its type; `done` refuses what is left.
+    """The fields of an object, each taken once by its type; `finish` refuses what is left.
 
     >>> fields = Fields("windows", {"count": 3})
     >>> fields.whole("count", 1, 10)
@@ -178,55 +178,55 @@ class Fields:
         return self._left.pop(name)
 
     def whole(self, name: str, low: int, high: int) -> int:
-        """A whole number between the ends."""
+        """Take a whole number between the ends."""
         value = self.take(name)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise _bad(f"{self._where}.{name} must be a whole number from {low} to {high}")
         return value
 
     def text(self, name: str, longest: int = 500) -> str:
-        """A text that is not empty and not too long."""
+        """Take a text that is not empty and not too long."""
         value = self.take(name)
         if not isinstance(value, str) or not value.strip() or len(value) > longest:
             raise _bad(f"{self._where}.{name} must be a text of 1 to {longest} characters")
         return value
 
     def optional_text(self, name: str, longest: int = 500) -> str | None:
-        """A text, or null."""
+        """Take a text, or null."""
         if name in self._left and self._left[name] is None:
             return self.take(name)  # type: ignore[no-any-return]
         return self.text(name, longest)
 
     def name(self, name: str) -> str:
-        """Letters, digits, _ and -, beginning with a letter."""
+        """Take a name: letters, digits, _ and -, beginning with a letter."""
         value = self.text(name, 60)
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", value):
             raise _bad(f"the name {value!r} must be letters, digits, _ and -")
         return value
 
     def flag(self, name: str) -> bool:
-        """True or false."""
+        """Take true or false."""
         value = self.take(name)
         if not isinstance(value, bool):
             raise _bad(f"{self._where}.{name} must be true or false")
         return value
 
     def decimal(self, name: str) -> float:
-        """A decimal in a string."""
+        """Take a decimal in a string."""
         return read_decimal(f"{self._where}.{name}", self.take(name))
 
     def key(self, name: str) -> bytes:
-        """32 bytes in hexadecimal."""
+        """Take 32 bytes in hexadecimal."""
         return read_hex(f"{self._where}.{name}", self.take(name), 32)
 
     def items(self, name: str, most: int) -> list[Any]:
-        """A list with at least one entry."""
+        """Take a list with at least one entry."""
         value = self.take(name)
         if not isinstance(value, list) or not 1 <= len(value) <= most:
             raise _bad(f"{self._where}.{name} must be a list of 1 to {most} entries")
         return value
 
     def finish(self) -> None:
-        """Nothing else may be there."""
+        """Refuse whatever was not taken."""
         if self._left:
             raise _bad(f"{self._where} has the unknown field {min(self._left)!r}")
