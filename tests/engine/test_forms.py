@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.analyzer import Tally
-from shuffledp.core.cells import Bins, Cells
+from shuffledp import Bins, Cells, Tally
 from shuffledp.core.estimate import NormalError
 from shuffledp.engine.tallies import Collected, Form, Reading, read_tallies
 from shuffledp.tasks import task_named

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.cells import Cells
+from shuffledp import Cells
 from shuffledp.engine import Memory, OnInvalid, take_column
 from shuffledp.engine.chunks import (
     Headcount,
@@ -308,7 +308,7 @@ class TestGroups:
         assert is_counted(take_column([1]), domain)
 
     def test_pairs(self):
-        both = sdp.core.answers.Answers(parts=(sdp.Bits(), PETS))
+        both = sdp.Answers(parts=(sdp.Bits(), PETS))
         yes, pets = take_column([1, 0, 1, None, 1]), take_column(["dog", "cat", "cow", "cow", None])
         found = pair_people(yes, pets, both, on_invalid=OnInvalid.read("drop"))
         assert (

@@ -14,10 +14,18 @@ import pytest
 
 import shuffledp as sdp
 from file_support import write
-from shuffledp.core.cells import Bins, Cells
+from shuffledp import Bins, Cells
 from shuffledp.core.domain import PLACE_BITS
 from shuffledp.core.texts import Keys, Texts
-from shuffledp.engine import Filter, OnInvalid, central, find_engine, take_column
+from shuffledp.engine import (
+    Filter,
+    OnInvalid,
+    find_engine,
+    release_column,
+    release_counts,
+    release_frequencies,
+    take_column,
+)
 from shuffledp.engine.codes import Coder
 from shuffledp.engine.columns import group_sets, open_data, read_arrays, read_chunks
 from shuffledp.engine.formats import Format, find_files
@@ -498,7 +506,7 @@ class TestCurator:
         column = take_column(values)
         task = task_named(name).declare(options, column).task.fit(len(values), epsilon)
         made = choose_protocol(task, n=len(values), epsilon=100.0, model="central")
-        return central.release_column(
+        return release_column(
             made, task, column, engine=find_engine("memory"), on_invalid=on_invalid, rng=sdp.SeededWords(1))  # fmt: skip
 
     @pytest.mark.parametrize(
@@ -543,7 +551,7 @@ class TestCurator:
         assert found.estimate.labels == ("a", "b")
         integers = task_named("sum")(domain=sdp.Integers(lower=10, upper=12))
         geometric = sdp.mechanisms.geometric.make(epsilon=100.0, sensitivity=2)
-        total = central.release_counts(geometric, integers, np.array([1, 0, 4]), sdp.SeededWords(1))
+        total = release_counts(geometric, integers, np.array([1, 0, 4]), sdp.SeededWords(1))
         assert (total.value, total.limits) == (58.0, (50.0, 60.0))
 
     def test_words_the_most_frequent_first(self):
@@ -551,7 +559,7 @@ class TestCurator:
         column = take_column(values)
         task = task_named("words").declare({"alphabet": "letters", "max_length": 3}).task
         made = choose_protocol(task, n=801, epsilon=20.0, delta=1e-6, model="central")
-        found = central.release_column(
+        found = release_column(
             made, task, column, engine=find_engine("memory"), rng=sdp.SeededWords(1)
         )
         assert found.estimate.labels == ("dog", "cat")
@@ -560,14 +568,14 @@ class TestCurator:
 
     def test_frequencies_without_values(self):
         pets = take_column(["cat"] * 50 + ["dog"] * 30 + [None] * 20 + ["NA"] * 5)
-        found = central.release_frequencies(pets, epsilon=50.0, rng=sdp.SeededWords(1))
+        found = release_frequencies(pets, epsilon=50.0, rng=sdp.SeededWords(1))
         assert (found.values, found.n, found.level) == ((50, 30, 25), 105, 0.95)
-        plain = central.release_frequencies(pets, epsilon=50.0, missing=[], rng=sdp.SeededWords(1))
+        plain = release_frequencies(pets, epsilon=50.0, missing=[], rng=sdp.SeededWords(1))
         assert plain.values == (50, 30, 20, 5)
         with pytest.raises(sdp.DataError, match="column 'values' has no rows"):
-            central.release_frequencies(take_column([]), epsilon=1.0)
+            release_frequencies(take_column([]), epsilon=1.0)
         with pytest.raises(sdp.ParameterError, match="level"):
-            central.release_frequencies(pets, epsilon=1.0, level=1.0)
+            release_frequencies(pets, epsilon=1.0, level=1.0)
 
 
 class TestValues:
@@ -752,7 +760,7 @@ def test_fractions_are_exact():
             seen.append(exact)
             return sdp.Estimate(value=float(exact), error=None, limits=(0.0, 3.0))
 
-    central.release_column(Exact(), task, column, engine=find_engine("memory"))
+    release_column(Exact(), task, column, engine=find_engine("memory"))
     assert isinstance(seen[0], Fraction)
     assert abs(seen[0] - Fraction("1.1")) < Fraction(3, 1 << PLACE_BITS)
     assert pc.sum(column.array).as_py() == pytest.approx(1.1)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp import protocols
-from shuffledp.core.cells import Cells
+from shuffledp import Cells, protocols
 from shuffledp.core.privacy import Model
 from shuffledp.planner import growth
 from shuffledp.planner.choice import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.cells import Bins, Cells
+from shuffledp import Bins, Cells
 from shuffledp.core.estimate import NormalError
 from shuffledp.numerics.intervals import DiscreteLaplaceError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace
@@ -382,10 +382,10 @@ class TestPictures:
 
 
 def test_shapes_are_of_numbers_and_quantiles_need_their_points():
-    parts = sdp.core.answers.Answers(parts=(sdp.Bits(), WAYS))
+    parts = sdp.Answers(parts=(sdp.Bits(), WAYS))
     with pytest.raises(sdp.ParameterError, match="task='std' must be about numbers, by group"):
         Grouped(domain=parts, inner="std")
-    numbers = sdp.core.answers.Answers(parts=(integers(3), WAYS))
+    numbers = sdp.Answers(parts=(integers(3), WAYS))
     for inner, at in (("quantiles", ()), ("std", (0.5,)), ("sum", (0.5,))):
         with pytest.raises(sdp.ParameterError, match=r"must be given for quantiles, by group"):
             Grouped(domain=numbers, inner=inner, at=at)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.cells import Bins, Cells
+from shuffledp import Bins, Cells
 from shuffledp.tasks import TASKS, Distribution, Uniformity, task_for, task_named
 from shuffledp.tasks.numbers import bound_rank_error, count_halvings
 from shuffledp.tasks.survey import Questions
@@ -374,7 +374,7 @@ class TestTruthAndLoss:
     def test_surveys(self):
         half = sdp.Reals(lower=0.5, upper=1.5, steps=2)
         parts = (task_named("sum")(domain=half), task_named("count")(domain=sdp.Bits()))
-        both = Questions(domain=sdp.core.answers.Answers(parts=(half, sdp.Bits())), parts=parts)
+        both = Questions(domain=sdp.Answers(parts=(half, sdp.Bits())), parts=parts)
         assert both.truth(([0.5, 1.5], [True, False])).tolist() == [2.0, 1.0]
         assert both.sensitivity(10) == 2
         assert both.loss(np.array([1.0, 2.0]), np.array([1.0, 4.0])) == 2.0
