@@ -223,7 +223,10 @@ class SqliteStore:
         self._collection = collection
         self._db = open_database(path, self, _SCHEMA, journal="WAL", durable=durable)
         with transaction(self._db):
-            self._db.execute("INSERT OR IGNORE INTO collection VALUES (?)", (collection.id,))
+            self._db.execute(
+                "INSERT INTO collection SELECT ? WHERE NOT EXISTS (SELECT 1 FROM collection)",
+                (collection.id,),
+            )
         known = [row[0] for row in self._db.execute("SELECT id FROM collection")]
         if known != [collection.id]:
             raise MismatchError(f"{path} belongs to another collection")
