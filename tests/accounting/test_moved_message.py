@@ -490,6 +490,18 @@ class TestManyAtOnce:
             other = decreasing_mean.expect(total, lambda t, growth=growth: _fair_inner(t, growth))
             assert other * (1 - 1e-9) <= value <= other * (1 + most)
 
+    @pytest.mark.parametrize("cached", [1, 5_000, 1 << 30])
+    def test_it_does_not_matter_how_many_rows_exist_at_a_time(self, cached, monkeypatch):
+        curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.linspace(0.0, 0.7, 9)
+        asked, fill = [], moved_message._fill_rows
+        table = curve.deltas(epsilons)
+        monkeypatch.setattr(moved_message, "_CACHED", cached)
+        monkeypatch.setattr(
+            moved_message, "_fill_rows", lambda t, *rest: asked.append(len(t)) or fill(t, *rest)
+        )
+        np.testing.assert_array_equal(curve.deltas(epsilons), table)
+        assert max(asked) == {1: 1, 5_000: 5_000 // 209, 1 << 30: sum(asked)}[cached]
+
     def test_a_table_that_is_too_large_is_not_made(self, monkeypatch):
         curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.array([0.1, 0.4])
         table = curve.deltas(epsilons)

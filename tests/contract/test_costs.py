@@ -6,7 +6,10 @@ import pytest
 
 from contract.examples import all_examples
 from shuffledp import SeededWords, run
-from shuffledp.core.protocol import Hints, Look
+from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import Hints, Least, Look
+from shuffledp.planner.question import Problem, candidates
 
 LOOSE = {"zero_sum_flooding", "sparse_histogram", "unary_sum"}
 """Bounds of these are not attained with words of a few bits, where their ideal noise is not either."""
@@ -46,11 +49,45 @@ def test_costs_are_those_of_the_declared_laws(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_the_planner_is_told(case):
-    """`wins` is tested in tests/planner/test_newcomers.py."""
+    """`wins` is tested in tests/planner/test_newcomers.py, `least` below."""
     name = case.spec.name
     look = Look.FIRST if name in FIRST else Look.LATE
-    assert replace(case.spec.hints, wins=()) == Hints(look=look, **HINTS.get(name, {}))
+    assert replace(case.spec.hints, wins=(), least=None) == Hints(look=look, **HINTS.get(name, {}))
     assert case.protocol.cost.bits_per_message >= 1
+
+
+BITS = {"symmetric_unary", "optimized_unary", "fake_users"}
+"""Those whose messages have a bit for each category."""
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "k"), [(100, 1.0, 5), (400, 6.0, 16), (2000, 0.5, 3), (150, 0.3, 300)]
+)
+def test_what_is_sent_at_least_is_known_before(n, epsilon, k):
+    asked = Problem.of("histogram", n=n, epsilon=epsilon, delta=1e-5, honest=0.9, k=k)
+    told = {}
+    for candidate in candidates(asked.task):
+        if candidate.hints.least is None:
+            continue
+        least = candidate.foresee_least(asked)
+        told[candidate.name] = least
+        try:
+            cost = candidate.make(asked).cost
+        except ShuffledpError:
+            continue
+        assert least.messages <= cost.messages_mean
+        assert least.messages > 0.5 * cost.messages_mean or candidate.name in BITS
+        assert least.bits_per_message == (cost.bits_per_message if candidate.name in BITS else 0)
+    assert set(told) == {*BITS, "pure_histogram"}
+
+
+def test_a_curator_and_several_values_have_no_least():
+    asked = Problem.of("histogram", n=100, epsilon=1.0, delta=1e-5, honest=0.9, k=5)
+    (fake,) = candidates(asked.task, ["fake_users"])
+    several = replace(asked, task=replace(asked.task, values=2))
+    assert fake.foresee_least(asked) == Least(bits_per_message=5)
+    assert fake.foresee_least(several) == Least()
+    assert replace(fake, model=Model.CENTRAL).foresee_least(asked) == Least()
 
 
 RUN = [

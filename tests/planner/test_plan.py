@@ -12,7 +12,7 @@ import shuffledp as sdp
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Categories
 from shuffledp.core.privacy import Model
-from shuffledp.planner import rows
+from shuffledp.planner import question, rows
 from shuffledp.planner.choice import SAME
 
 COUNT = {"n": 10_000, "epsilon": 1.0, "delta": 1e-6}
@@ -252,6 +252,23 @@ def test_very_long_messages_are_not_evaluated():
     reasons = {row.protocol: row.reason for row in plan.rows if row.model.value == "local"}
     assert "a message has 100,000 bits" in reasons["symmetric_unary"]
     assert reasons["krr"] is None
+
+
+def test_what_nobody_would_send_is_not_made(monkeypatch):
+    """Their authors say before how long messages are, and how many."""
+    made, make = set(), question.Candidate.make
+    monkeypatch.setattr(
+        question.Candidate,
+        "make",
+        lambda self, *given, **more: made.add(self.name) or make(self, *given, **more),
+    )
+    plan = sdp.plan("histogram", n=60, k=150_000, epsilon=1.5, delta=1e-6)
+    reasons = {row.protocol: row.reason for row in plan.rows if row.model is Model.SHUFFLE}
+    for name in ("symmetric_unary", "optimized_unary", "fake_users"):
+        assert reasons[name] == "a message has 150,000 bits; errors are evaluated up to 4,096"
+    assert "everybody would send 1,350,000 messages" in reasons["pure_histogram"]
+    assert not made & {"symmetric_unary", "optimized_unary", "fake_users", "pure_histogram"}
+    assert "krr" in made
 
 
 def test_messages_that_are_too_long_at_every_epsilon_are_not_made_at_many(monkeypatch):

@@ -52,6 +52,7 @@ _LARGE_EPSILON = 10.0  # beyond, noise is little like a Gaussian
 _BITS = 48
 _LARGEST_TABLE = 4_000_000
 _PER_EPSILON = 250_000  # what of a table takes as long as one epsilon without it
+_CACHED = 1 << 15  # numbers of each of the arrays that are alive at a time
 _TOLERANCE = 2e-3  # of curves that are too long for a table
 _RARE = 2.0**-100
 _RAREST = 101 * math.log(2)
@@ -87,7 +88,7 @@ class TwoBins(Batch):
         if size > _LARGEST_TABLE or not worth:
             inners = [partial(_fair_inner, growth=growth) for growth in growths.tolist()]
             return expect_each(self.total, inners, _TOLERANCE)
-        return _FairTable(places, growths).expect(masses)
+        return _expect_fairly(places, masses, growths)
 
     def epsilon(self, delta: float) -> float:
         """Bound the true epsilon at this delta from above; raise `UnsupportedError` if there is none."""
@@ -344,40 +345,47 @@ def _count_columns(t: float, growths: Floats) -> int:
     return min(int(between[0]) + 3 + further, int(t) // 2 + 2)
 
 
-class _FairTable:
-    """Pr[Bin(t, 1/2) = k] and its sums for some t, each for all k that these epsilons need.
+def _expect_fairly(t: Floats, masses: Floats, growths: Floats) -> Floats:
+    """Bound E[D_T] from above for each growth, if T is at each t with at most this mass."""
+    slack = 1 + (len(masses) + 2) * UNIT
+    means = np.minimum.accumulate(_bound_fairly(t, growths), axis=1) @ masses
+    deltas: Floats = np.minimum(means * slack + 1e-300, 1.0)
+    return deltas
 
-    A row begins with a certified mass, and f(k - 1) = f(k) k / (t - k + 1). Each step is two roundings, and the
-    sum over a row one for each column; what lies below its end is left out of the tail, which is subtracted.
+
+def _bound_fairly(t: Floats, growths: Floats) -> Floats:
+    """D_t for each growth and all t, as in `_fair_inner`: an array [growths, t].
+
+    For each t there is a row of Pr[Bin(t, 1/2) = k] and its sums, for all k that these growths need. It begins with
+    a certified mass, and f(k - 1) = f(k) k / (t - k + 1). Each step is two roundings, and the sum over a row one for
+    each column; what lies below its end is left out of the tail, which is subtracted. Only as many rows as the
+    processor's cache holds exist at a time.
     """
+    width = _count_columns(float(t[-1]), growths)
+    top = _place(t, float(growths.min()))
+    low, high = bound_mass(top, t, 0.5)
+    wrong = 8 * (width + 16) * UNIT
+    inner = np.empty((len(growths), len(t)))
+    rows = max(1, _CACHED // width)
+    for start in range(0, len(t), rows):
+        some = slice(start, start + rows)
+        heads, tails = _fill_rows(t[some, None], top[some, None], width)
+        below = (top[some] - _place(t[some], growths[:, None])).astype(np.intp)
+        each = np.arange(below.shape[1])
+        mass = heads[each, below] * high[some] * (1 + wrong + 64 * UNIT)
+        tail = tails[each, below + 1] * low[some] * (1 - wrong)
+        inner[:, some] = mass - growths[:, None] * tail * (1 - 16 * UNIT) + 1e-300
+    return np.clip(inner, 0.0, 1.0, out=inner)
 
-    def __init__(self, t: Floats, growths: Floats) -> None:
-        self.t, self.growths = t, growths
-        width = _count_columns(float(t[-1]), growths)
-        self.top = _place(t, float(growths.min()))
-        k = np.maximum(self.top - np.arange(width - 1, dtype=np.float64)[:, None], 0.0)
-        self.masses = np.ones((width, len(t)))  # [places below the top, t]
-        np.cumprod(k / (t - k + 1), axis=0, out=self.masses[1:])
-        self.tails = np.zeros((width + 1, len(t)))
-        np.cumsum(self.masses[::-1], axis=0, out=self.tails[-2::-1])
-        self.wrong = 8 * (width + 16) * UNIT
-        self.low, self.high = bound_mass(self.top, t, 0.5)
 
-    def expect(self, masses: Floats) -> Floats:
-        """Bound E[D_T] from above for each growth, if T is at each t with at most this mass."""
-        slack = 1 + (len(masses) + 2) * UNIT
-        means = np.minimum.accumulate(self._bound_inner(), axis=1) @ masses
-        deltas: Floats = np.minimum(means * slack + 1e-300, 1.0)
-        return deltas
-
-    def _bound_inner(self) -> Floats:
-        """D_t for each growth and all t, as in `_fair_inner`."""
-        growth = self.growths[:, None]
-        below, each = (self.top - _place(self.t, growth)).astype(np.intp), np.arange(len(self.t))
-        mass = self.masses[below, each] * self.high * (1 + self.wrong + 64 * UNIT)
-        tail = self.tails[below + 1, each] * self.low * (1 - self.wrong)
-        inner: Floats = np.clip(mass - growth * tail * (1 - 16 * UNIT) + 1e-300, 0.0, 1.0)
-        return inner
+def _fill_rows(t: Floats, top: Floats, width: int) -> tuple[Floats, Floats]:
+    """Return Pr[k] / Pr[top], and the sum of these up to k, for k = top, top - 1, ...: arrays [t, places below]."""
+    k = np.maximum(top - np.arange(width - 1, dtype=np.float64), 0.0)
+    heads = np.ones((len(t), width))
+    np.cumprod(k / (t - k + 1), axis=1, out=heads[:, 1:])
+    tails = np.zeros((len(t), width + 1))
+    np.cumsum(heads[:, ::-1], axis=1, out=tails[:, -2::-1])
+    return heads, tails
 
 
 def _growth(epsilon: float) -> float:

@@ -437,6 +437,14 @@ class Look(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Least:
+    """What every person sends at least, whatever else is chosen when a protocol is made."""
+
+    messages: float = 0.0
+    bits_per_message: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
     """What its author tells the planner of a protocol; without a hint it is looked at, always.
 
@@ -453,6 +461,8 @@ class Hints:
     """Who is nearly as good with fewer messages where many histograms share a budget."""
     wins: tuple[tuple[str, float], ...] = ()
     """A setting where it has the smallest error of all, if that is rare: the numbers of a plan by name. It is tested."""
+    least: Callable[..., Least] | None = None
+    """What a person sends at least, given crowd, promise and its own options: what nobody would send is not made."""
 
 
 LATE = Hints(look=Look.LATE)

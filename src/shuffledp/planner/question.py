@@ -15,7 +15,7 @@ from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import Crowd, Hints, Look, Maker, Promise
+from shuffledp.core.protocol import Crowd, Hints, Least, Look, Maker, Promise
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.tasks import Histogram, task_named
@@ -277,6 +277,24 @@ class Candidate:
         >>> adder.make(asked).parameters["upper"]
         9
         """
+        task, given = asked.task, self._choose_options(asked, more)
+        if task.values > 1:
+            return self._make_several(asked, given)
+        return self.maker.build(asked.crowd, asked.promise, **given)
+
+    def foresee_least(self, asked: Problem) -> Least:
+        """Return what a person will send at least, as far as the author says: 0 of what is not known.
+
+        >>> asked = Problem.of("histogram", n=100, epsilon=1.0, delta=1e-6, honest=1.0, k=9)
+        >>> [c.foresee_least(asked).bits_per_message for c in candidates(asked.task, ["krr", "fake_users"])]
+        [0, 0, 9]
+        """
+        if self.hints.least is None or asked.task.values > 1 or self.model is Model.CENTRAL:
+            return Least()
+        return self.hints.least(asked.crowd, asked.promise, **self._choose_options(asked, {}))
+
+    def _choose_options(self, asked: Problem, more: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the task and the planner say of the options that the maker has."""
         task, options = asked.task, self.maker.options
         known = {**more, **task.arguments()}
         if self.model is Model.CENTRAL:
@@ -290,9 +308,7 @@ class Candidate:
             raise UnsupportedError(
                 f"it needs {', '.join(missing)}, which a {task.name} does not have"
             )
-        if task.values > 1:
-            return self._make_several(asked, given)
-        return self.maker.build(asked.crowd, asked.promise, **given)
+        return given
 
     def _make_several(self, asked: Problem, options: Mapping[str, Any]) -> Any:
         """Return the same for people who have several values each."""

@@ -606,6 +606,8 @@ def measure(
     >>> round(measure(next(candidates(asked.task)), asked).rmse, 3)
     1.357
     """
+    least = candidate.foresee_least(asked)
+    _check_size(least.messages, least.bits_per_message)
     made = candidate.make(asked, gap=gap, max_messages=max_messages)
     if isinstance(made, ShuffleProtocol):
         return _measure_protocol(made, asked)
@@ -614,21 +616,25 @@ def measure(
 
 def _measure_protocol(made: ShuffleProtocol, asked: Problem) -> Measured:
     cost, n = made.cost, asked.crowd.n
-    if cost.bits_per_message > LONGEST_MESSAGE:
-        # Nobody sends it, and its exact law takes minutes to evaluate.
-        raise UnsupportedError(
-            f"{_TOO_LONG} {cost.bits_per_message:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
-        )
-    if cost.messages_mean > MOST_MESSAGES:
-        raise UnsupportedError(
-            f"everybody would send {cost.messages_mean:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
-        )
+    _check_size(cost.messages_mean, cost.bits_per_message)
     check_sight(made, n)
     answered = task_named(made.task)
     size = made.randomizer.domain.size if answered.listed else 2
     worst = worst_case(made, n=n * made.values, size=size, bins=answered.bins)
     rmse = math.hypot(answered.scale(n) * math.sqrt(worst.mse), asked.rounding)
     return Measured(made=made, answers=made.task, rmse=rmse, inputs=worst.inputs, cost=cost)
+
+
+def _check_size(messages: float, bits: int) -> None:
+    """Refuse what nobody sends, and whose exact law takes minutes to evaluate."""
+    if bits > LONGEST_MESSAGE:
+        raise UnsupportedError(
+            f"{_TOO_LONG} {bits:,} bits; errors are evaluated up to {LONGEST_MESSAGE:,}"
+        )
+    if messages > MOST_MESSAGES:
+        raise UnsupportedError(
+            f"everybody would send {messages:,.0f} messages, more than {MOST_MESSAGES:,.0f}"
+        )
 
 
 def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Problem) -> Measured:

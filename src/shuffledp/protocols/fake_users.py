@@ -33,7 +33,7 @@ from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
-from shuffledp.protocols.unary import WORD_BITS
+from shuffledp.protocols.unary import WORD_BITS, send_bits
 
 _LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
 
@@ -220,4 +220,4 @@ def _publish(fakes: int, promise: Promise) -> float:
 
 
 _WINS = (("n", 250), ("k", 64), ("epsilon", 1.0), ("delta", 1e-6), ("max_messages", 2))
-SPEC = register(make, hints=replace(LATE, wins=_WINS))
+SPEC = register(make, hints=replace(LATE, wins=_WINS, least=send_bits))

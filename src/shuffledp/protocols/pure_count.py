@@ -403,14 +403,10 @@ def _search(epsilon: float, users: int, word_bits: int) -> _Candidate:
 
 
 def _least_noise(s: float, epsilon: float, users: int, word_bits: int) -> _Candidate | None:
-    # About 2.5 users who draw noise are needed at epsilon = 1, and as many more as it is smaller.
-    usual = min(0.5, 2.5 / (min(epsilon, 1.0) * users))
-    fits = _Candidate(d=3, s=s, p=usual, word_bits=word_bits)
-    while fits.d <= _MOST and fits.d * users <= _LARGEST and not fits.is_safe_far_out(epsilon):
-        fits = replace(fits, d=fits.d + 2)
-    if fits.d > _MOST or fits.d * users > _LARGEST:
+    fits = _fewest_messages(s, epsilon, users, word_bits)
+    if fits is None:
         return None
-    low, high = usual / 8, usual
+    low, high = fits.p / 8, fits.p
     while not replace(fits, p=high).is_safe(epsilon, users):
         low, high = high, high * 1.5
         if high > _MOST_NOISE:
@@ -420,6 +416,27 @@ def _least_noise(s: float, epsilon: float, users: int, word_bits: int) -> _Candi
         fine = replace(fits, p=middle).is_safe(epsilon, users)
         low, high = (low, middle) if fine else (middle, high)
     return replace(fits, p=high)
+
+
+@lru_cache(maxsize=64)
+def _fewest_messages(s: float, epsilon: float, users: int, word_bits: int) -> _Candidate | None:
+    """Return the candidate of this decay with the fewest messages, and as much noise as usual."""
+    # About 2.5 users who draw noise are needed at epsilon = 1, and as many more as it is smaller.
+    usual = min(0.5, 2.5 / (min(epsilon, 1.0) * users))
+    fits = _Candidate(d=3, s=s, p=usual, word_bits=word_bits)
+    while fits.d <= _MOST and fits.d * users <= _LARGEST and not fits.is_safe_far_out(epsilon):
+        fits = replace(fits, d=fits.d + 2)
+    return None if fits.d > _MOST or fits.d * users > _LARGEST else fits
+
+
+def find_fewest(epsilon: float, users: int, word_bits: int) -> int:
+    """Return how many messages of a user the search for noise looks at, at least; 0 if it finds none.
+
+    >>> find_fewest(1.0, 100, 64), find_noise(1.0, 100, 64).d
+    (9, 9)
+    """
+    fits = (_fewest_messages(part * epsilon, epsilon, users, word_bits) for part in _DECAYS)
+    return min((each.d for each in fits if each is not None), default=0)
 
 
 SPEC = register(make, hints=LATE)

@@ -10,7 +10,7 @@ Reference: Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020, "Pure diffe
 summation from anonymous messages" (the count).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +20,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Estimate, Interval, Value
-from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
+from shuffledp.core.protocol import LATE, Cost, Crowd, Least, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import whole
@@ -29,6 +29,7 @@ from shuffledp.protocols.pure_count import (
     PureCount,
     PureCountAnalyzer,
     PureCountError,
+    find_fewest,
     find_noise,
 )
 from shuffledp.protocols.shared.assembly import register, shuffle
@@ -207,4 +208,9 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     )
 
 
-SPEC = register(make, hints=LATE)
+def _send_least(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Least:
+    """Return how many messages a person sends at least: some for each category."""
+    return Least(messages=k * find_fewest(promise.epsilon / 2, crowd.trusted, word_bits))
+
+
+SPEC = register(make, hints=replace(LATE, least=_send_least))

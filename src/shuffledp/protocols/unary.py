@@ -14,7 +14,7 @@ frequency estimation" (there SUE and OUE).
 """
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -26,7 +26,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.octets import BitCode
-from shuffledp.core.protocol import LATE, Cost, Parts
+from shuffledp.core.protocol import LATE, Cost, Least, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, WordSource
 from shuffledp.core.shuffler import Shuffled
 from shuffledp.core.validate import positive, whole
@@ -239,5 +239,11 @@ def make_optimized(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Par
     return _assemble(unary)
 
 
-SYMMETRIC = register(make_symmetric, shuffled(make_symmetric), hints=LATE)
-OPTIMIZED = register(make_optimized, shuffled(make_optimized), hints=LATE)
+def send_bits(*_: object, k: int, **_others: object) -> Least:
+    """Return what a person sends at least: a bit for each category, whatever is promised."""
+    return Least(bits_per_message=k)
+
+
+_HINTS = replace(LATE, least=send_bits)
+SYMMETRIC = register(make_symmetric, shuffled(make_symmetric), hints=_HINTS)
+OPTIMIZED = register(make_optimized, shuffled(make_optimized), hints=_HINTS)
