@@ -63,6 +63,7 @@ TABLE = NumberTable(
         "Promise": Promise,
         "CutLaplace": CutLaplace,
         "F": Fraction,
+        "arange": np.arange,
         "array": np.array,
         "exp": math.exp,
         "alone": alone,

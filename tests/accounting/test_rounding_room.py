@@ -66,6 +66,16 @@ HISTOGRAM = protocols.dummies_histogram.make(n=1_000, k=4, epsilon=0.5, delta=1e
 MOVED = several_values.MovedValue(inner=HISTOGRAM, values=2, place=1)
 JOINT = joint.Joint(parts=(HISTOGRAM.accountant,) * 2, promise=Promise(epsilon=1.0, delta=1e-6))
 
+OTHERS = blanket.two_level_blanket(
+    ratio=Fraction(3), one=Fraction(1, 8), both=Fraction(1, 12), neither=QUARTER
+)
+BARE = blanket.Blanket(mass=(0.4, 0.3), first=(0.5, 2.0), second=(2.0, 0.5), bare=((0.2, 0.05),))
+
+
+def tilt(side):
+    """The same tilt of three values among 300 people, seen from either side."""
+    return positive_part._Tilt.at(0.21, *THREE, 300, side)
+
 
 def end(found, place):
     return float(np.asarray(found[place]).ravel()[0])
@@ -237,6 +247,215 @@ CASES = {
         decreasing_mean,
         lambda: moved_message.TwoBins(total=decreasing_mean.PoissonTotal(mean=5e6)).delta(0.002),
     ),
+    "mass near the mean": (
+        enclosures,
+        lambda: end(enclosures.bound_mass(np.array([31.0]), 100.0, 0.3), 1),
+    ),
+    "mass near the mean of many": (
+        enclosures,
+        lambda: end(enclosures.bound_mass(np.array([700_100.0]), 10.0**6, 0.7), 0),
+    ),
+    "mass of fair coins": (
+        enclosures,
+        lambda: end(enclosures.bound_mass(np.array([47.0]), 100.0, 0.5), 1),
+    ),
+    "mass of all": (enclosures, lambda: end(enclosures.bound_mass(np.array([10.0]), 10.0, 0.7), 0)),
+    "mass of a fraction": (
+        enclosures,
+        lambda: end(enclosures.bound_mass(np.array([31.0]), 100.0, Fraction(1, 3)), 1),
+    ),
+    "mills ratio below": (
+        enclosures,
+        lambda: end(enclosures.bound_mills(np.array([25.0]), np.array([100.0]), 0.3), 1),
+    ),
+    "mills ratio in many steps": (
+        enclosures,
+        lambda: end(enclosures.bound_mills(np.array([299_000.0]), np.array([1e6]), 0.3), 0),
+    ),
+    "mills ratio of many failures": (
+        enclosures,
+        lambda: end(enclosures.bound_mills(np.array([60.0]), np.array([100.0]), 0.7), 1),
+    ),
+    "poisson mass near the mean": (
+        enclosures,
+        lambda: end(enclosures.bound_poisson_mass(np.array([401.0]), 400.3), 1),
+    ),
+    "poisson mass of none": (
+        enclosures,
+        lambda: end(enclosures.bound_poisson_mass(np.array([0.0]), 9.5), 0),
+    ),
+    "normal mills, lower": (
+        enclosures,
+        lambda: end(enclosures.bound_normal_mills(np.array([0.7])), 0),
+    ),
+    "normal mills, far, lower": (
+        enclosures,
+        lambda: end(enclosures.bound_normal_mills(np.array([9.0])), 0),
+    ),
+    "normal mills, far below": (
+        enclosures,
+        lambda: end(enclosures.bound_normal_mills(np.array([-5.0])), 0),
+    ),
+    "series that falls slowly": (
+        masses,
+        lambda: masses.sum_falling_series(0.5, lambda i: 0.999 + 0 * i, 0.0),
+    ),
+    "known others": (blanket, lambda: blanket._delta_lower(OTHERS, 0.2, 30)),
+    "known others, normal": (positive_part, lambda: blanket._delta_lower(OTHERS, 0.0003, 10**8)),
+    "gains": (blanket, lambda: float(GENERIC.bound_rounding(0.5) @ np.array([1.0, 10.0, 100.0]))),
+    "bare": (blanket, lambda: BARE.delta(0.5, 30)),
+    "sum of two values": (
+        blanket,
+        lambda: blanket._sum_two_values(50, 0.6, 0.3, 2.0, -1.0, -0.5),
+    ),
+    "leading blanket": (
+        blanket,
+        lambda: blanket.LeadingBlanket(
+            blankets=(GENERIC, GENERIC.swap()), n=1_001, epsilon0=1.0
+        ).delta(0.1),
+    ),
+    "clones, lower, few": (
+        clones,
+        lambda: clones.clones_2023(epsilon0=1.0, n=21).delta_lower(0.3),
+    ),
+    "clones, large epsilon0": (
+        clones,
+        lambda: clones.clones_2023(epsilon0=6.0, n=10**4).delta(0.3),
+    ),
+    "approximate clones": (
+        clones,
+        lambda: clones.ApproximateClones(epsilon0=1.0, delta0=1e-5, n=1_000)._of(1_000, 0.2),
+    ),
+    "sum by parts": (
+        clones,
+        lambda: float(
+            clones._sum_by_parts(np.array([3.0, 2.0, 1.0]), np.array([0.0, 0.3, 0.5]), 1)
+        ),
+    ),
+    "sum by parts, lower": (
+        clones,
+        lambda: float(
+            clones._sum_by_parts(np.array([3.0, 2.0, 1.0]), np.array([0.0, 0.3, 0.5]), -1)
+        ),
+    ),
+    "independent bins, few": (
+        moved_message,
+        lambda: moved_message.IndependentBins(n=9, gamma=Fraction(1, 3)).delta(0.5),
+    ),
+    "independent bins, cheap": (
+        moved_message,
+        lambda: end(
+            [
+                moved_message.IndependentBins(n=300, gamma=Fraction(1, 3))._bound_inner(
+                    np.array([60.0]), 0.6
+                )
+            ],
+            0,
+        ),
+    ),
+    "independent bins, dear": (
+        moved_message,
+        lambda: end(
+            [
+                moved_message.IndependentBins(n=300, gamma=Fraction(1, 3))._bound_inner(
+                    np.array([110.0]), 0.6
+                )
+            ],
+            0,
+        ),
+    ),
+    "fair inner": (
+        moved_message,
+        lambda: float(moved_message._fair_inner(np.array([40.0]), 0.5)[0]),
+    ),
+    "geometric sums": (
+        decreasing_mean,
+        lambda: float(decreasing_mean._sum_powers(np.array([0.9]), np.array([7.0]))[0]),
+    ),
+    "geometric series": (
+        decreasing_mean,
+        lambda: float(decreasing_mean._sum_powers(np.array([0.9]), np.array([np.inf]))[0]),
+    ),
+    "tails of cells": (
+        decreasing_mean,
+        lambda: float(
+            decreasing_mean.BinomialTotal(n=100, p=QUARTER).subtract_tails(
+                np.array([0.0, 20.0, 30.0])
+            )[1]
+        ),
+    ),
+    "sum of binomials": (
+        decreasing_mean,
+        lambda: float(
+            decreasing_mean.SumOfBinomials(
+                first=decreasing_mean.BinomialTotal(n=30, p=QUARTER),
+                second=decreasing_mean.BinomialTotal(n=20, p=QUARTER),
+            ).floor(np.zeros(1))[1][12]
+        ),
+    ),
+    "normal excess, lower": (positive_part, lambda: positive_part._bound_excess(0.7)[0]),
+    "normal excess, far, lower": (positive_part, lambda: positive_part._bound_excess(7.0)[0]),
+    "ways": (positive_part, lambda: float(positive_part._list_ways((0.2, 0.3), 3)[1][2])),
+    "tilt from above": (positive_part, lambda: float(tilt(1).log_mgf)),
+    "tilt from below": (positive_part, lambda: float(tilt(-1).wrong_log)),
+    "wrong masses": (positive_part, lambda: float(tilt(-1).wrong.sum())),
+    "wrong deviation": (positive_part, lambda: float(tilt(-1).wrong_sd)),
+    "offset": (positive_part, lambda: float(tilt(1).offset)),
+    "distance from normal": (positive_part, lambda: float(tilt(1).distance)),
+    "scaled": (positive_part, lambda: float(positive_part._scale(tilt(1), np.asarray(0.3), 1))),
+    "scaled from below": (
+        positive_part,
+        lambda: float(positive_part._scale(tilt(-1), np.asarray(0.3), -1)),
+    ),
+    "normal sum": (positive_part, lambda: sum(positive_part._bound_by_normal(tilt(1)))),
+    "few in pure total": (
+        pure_total,
+        lambda: pure_total.MirroredTotal(shares=(5, 12, 9, 5)).loss(2, 3),
+    ),
+    "places of a loss": (
+        compose,
+        lambda: float(compose._find_loss(CURVE, 0.05, 0.5).masses[12]),
+    ),
+    "mirrored places of a loss": (
+        compose,
+        lambda: float(compose._find_loss(CURVE, 0.05, 0.5).masses[8]),
+    ),
+    "tilted loss": (
+        compose,
+        lambda: float(compose._tilt_law(compose._find_loss(CURVE, 0.05, 0.5), 0.7)[0][12]),
+    ),
+    "transform": (
+        compose,
+        lambda: compose._transform(np.array([0.2, 0.5, 0.3]), 101, np.arange(3))[2],
+    ),
+    "endless": (
+        compose,
+        lambda: compose._sum_losses({CURVE: 3}, {CURVE: 0.2}, 0.01, 1e-4).endless,
+    ),
+    "scale of a sum": (
+        compose,
+        lambda: compose._sum_losses({CURVE: 3}, {CURVE: 0.2}, 0.01, 1e-4).log_scale,
+    ),
+    "error of a sum": (
+        compose,
+        lambda: float(compose._sum_losses({CURVE: 3}, {CURVE: 0.2}, 0.01, 1e-4).error[1]),
+    ),
+    "flip from above": (binary, lambda: binary.FlipPoint.above(QUARTER, 0.3).log_gain),
+    "flip from below": (binary, lambda: binary.FlipPoint.below(QUARTER, 0.3).log_gain),
+    "as delta": (binary, lambda: binary._as_delta(-3.0)),
+    "diagonals": (
+        correlated,
+        lambda: correlated.ThinnedNoise(epsilon_star=0.7, share=0.8, flood=FLOOD).find_diagonals()[
+            1
+        ],
+    ),
+    "scale of a flood": (correlated, lambda: FLOOD.window(50).scale_error),
+    "sample without replacement": (
+        sample,
+        lambda: end([sample._bound_mean(np.array([0.3]), 100, 1000, 0.01)], 0),
+    ),
+    "kept share": (sample, lambda: end(sample.bound_sampling(0.3, 0.6, 100, 1000, 0.05), 0)),
+    "phases": (counts, lambda: counts.SupportLaw(n=10**9, p=0.7, q=0.2)._circle(1e5, 1e4).error),
 }
 
 ROOM = {
@@ -309,6 +528,67 @@ ROOM = {
     "normal mills, far": 204,
     "normal mills, negative": 72.064159,
     "poisson": 3028.8475,
+    "mass near the mean": 141.48978,
+    "mass near the mean of many": -1437.3039,
+    "mass of fair coins": 134.28662,
+    "mass of all": -73.067989,
+    "mass of a fraction": 162.46758,
+    "mills ratio below": 472.52969,
+    "mills ratio in many steps": -1603.0655,
+    "mills ratio of many failures": 399.03279,
+    "poisson mass near the mean": 79.963927,
+    "poisson mass of none": -167.99999,
+    "normal mills, lower": -217.23495,
+    "normal mills, far, lower": -204.0,
+    "normal mills, far below": -428.49989,
+    "series that falls slowly": 260231.97,
+    "known others": -1999.8966,
+    "known others, normal": -24933199.0,
+    "gains": 9153.4875,
+    "bare": 18.533764,
+    "sum of two values": -290.87132,
+    "leading blanket": 6804999.1,
+    "clones, lower, few": -169.99719,
+    "clones, large epsilon0": 5703.9179,
+    "approximate clones": 1017.8014,
+    "sum by parts": 11.0,
+    "sum by parts, lower": -11.0,
+    "independent bins, few": 139.91184,
+    "independent bins, cheap": 305.84982,
+    "independent bins, dear": 3527.6484,
+    "fair inner": 228.56782,
+    "geometric sums": 1067.4952,
+    "geometric series": 167.58598,
+    "tails of cells": 1.9999999,
+    "sum of binomials": 70.0,
+    "normal excess, lower": -322.29295,
+    "normal excess, far, lower": -512.0,
+    "ways": 176.00001,
+    "tilt from above": 2032.7805,
+    "tilt from below": 3.4502198,
+    "wrong masses": 68.035581,
+    "wrong deviation": 31.458167,
+    "offset": 2221.4212,
+    "distance from normal": 304.01758,
+    "scaled": 2676.7317,
+    "scaled from below": -1072.234,
+    "normal sum": 4127.6596,
+    "few in pure total": 21849.841,
+    "places of a loss": 142.73925,
+    "mirrored places of a loss": 159.13925,
+    "tilted loss": 39.148428,
+    "transform": 183.09734,
+    "endless": 1219.1017,
+    "scale of a sum": 534.22109,
+    "error of a sum": 5302.8233,
+    "flip from above": 25.552683,
+    "flip from below": -25.552683,
+    "as delta": 16.0,
+    "diagonals": 9915.2857,
+    "scale of a flood": 8.0,
+    "sample without replacement": 2.5950295,
+    "kept share": -18.43318,
+    "phases": 8993249100000000.0,
 }
 """In units: upwards, or downwards if it is negative."""
 

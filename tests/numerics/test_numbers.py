@@ -52,17 +52,18 @@ MODULES = (
 )
 
 
-def make_leaves(noise, domain, shape, n=300):
-    """Leaves with a few people in each cell, and fewer than none in some."""
+def make_leaves(noise, domain, shape, n=300, fall=0.0):
+    """Leaves that fall from the first on, with noise: fewer than none in some."""
     place = np.arange(domain.size)
-    values = n / domain.size + 9.0 * np.sin(place * 1.7) - 0.3 * (place % 5)
+    share = np.exp(-fall * (place - place.mean()))
+    values = n * share / share.sum() + 9.0 * np.sin(place * 1.7) - 0.3 * (place % 5)
     values[-1] += n - values.sum()
     return leaves.Leaves(domain=domain, shape=shape, values=values, n=n, noise=noise)
 
 
-def ask(task, at, domain, noise, shape, level=0.9):
+def ask(task, at, domain, noise, shape, level=0.9, n=300, fall=0.0):
     """Everything that is said of one question."""
-    fitted, question = make_leaves(noise, domain, shape), leaves.ask_leaves(task, at)
+    fitted, question = make_leaves(noise, domain, shape, n, fall), leaves.ask_leaves(task, at)
     answer = question.answer(fitted)
     return [
         answer.value,

@@ -180,7 +180,7 @@ def find_epsilon_at_once(
         below = tried[tried < high]
         low = float(below[-1]) if len(below) else 0.0
         if low == 0 and not zero:
-            if deltas_at(np.zeros(1))[0] <= delta:
+            if deltas_at(np.zeros(1)).item() <= delta:
                 return 0.0
             zero = True
         points = _look_between(low, high, tried, excess, floor)

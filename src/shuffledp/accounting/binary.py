@@ -308,7 +308,7 @@ class BinaryResponse(Batch):
         if point is None:
             return 0.0
         lo, hi, upper = self._cells(point, epsilon)
-        return math.exp(_find_truth([point], lo, hi, upper[None, :])[0]) * (1 - 16 * UNIT)
+        return math.exp(_find_truth([point], lo, hi, upper[None, :]).item()) * (1 - 16 * UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
         """Return the larger direction for one data set: `ones` of the others hold 1, `zeros` hold 0.

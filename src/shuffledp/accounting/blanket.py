@@ -92,7 +92,7 @@ class Blanket:
 
     def delta(self, epsilon: float, n: int) -> float:
         """Return an upper bound of the divergence of a against b, n users."""
-        return float(self.deltas(np.array([epsilon]), n)[0])
+        return float(self.deltas(np.array([epsilon]), n).item())
 
     def deltas(self, epsilons: Floats, n: int) -> Floats:
         """Return the same at each of these, in little more time than one.
@@ -148,7 +148,7 @@ class BlanketProfile(Batch):
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound at epsilon."""
-        return float(self.deltas(np.array([epsilon]))[0])
+        return float(self.deltas(np.array([epsilon])).item())
 
     def deltas(self, epsilons: Floats) -> Floats:
         """Return the same at each of these, in little more time than one."""

@@ -101,7 +101,7 @@ class Clones(Batch):
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound of the divergence at epsilon."""
-        return float(self.deltas(np.array([epsilon]))[0])
+        return float(self.deltas(np.array([epsilon])).item())
 
     def deltas(self, epsilons: Floats) -> Floats:
         """Return the same at each of these, in little more time than one.

@@ -211,7 +211,7 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     if step < _LEAST_STEP:  # nothing, or nearly nothing, is told
         return plain
     total = _sum_losses(different, ends, step, wanted)
-    if total.deltas(np.array([plain]))[0] > wanted:
+    if total.deltas(np.array([plain])).item() > wanted:
         return plain
     guess = min(total.guess, plain)
     return find_epsilon_at_once(total.deltas, wanted, epsilon0=plain, guess=guess)
@@ -252,9 +252,9 @@ def compose_curve(
     def delta_at(epsilon: float) -> float:
         if total is None:
             return min(1.0, apart)
-        delta = float(total.deltas(np.array([epsilon]))[0])
+        delta = float(total.deltas(np.array([epsilon])).item())
         if delta > _FAR * wanted:  # tilted for much smaller deltas: sharper if it is not
-            delta = min(delta, float(total.tilt_for(_LARGE).deltas(np.array([epsilon]))[0]))
+            delta = min(delta, float(total.tilt_for(_LARGE).deltas(np.array([epsilon])).item()))
         return min(1.0, apart, delta)
 
     return delta_at
@@ -271,7 +271,7 @@ def _sum_up(
 ) -> "tuple[float, _Total | None]":
     """Return what the total variation distances add up to, and the sum of the losses (None: nothing)."""
     different = Counter(rounds)
-    distances = {curve: float(find_deltas(curve, np.zeros(1))[0]) for curve in different}
+    distances = {curve: float(find_deltas(curve, np.zeros(1)).item()) for curve in different}
     apart = math.fsum(times * distances[curve] for curve, times in different.items())
     share = _TAIL_SHARE * wanted / len(rounds)
     ends = {curve: _find_end(curve, share, distances[curve]) for curve in different}

@@ -223,7 +223,7 @@ def expect(total: NoiseTotal, inner: Callable[[Floats], Floats]) -> float:
     >>> value >= math.exp(-1.5), value < math.exp(-1.5) * (1 + 1e-6)
     (True, True)
     """
-    return float(expect_each(total, [inner])[0])
+    return float(expect_each(total, [inner]).item())
 
 
 def expect_each(

@@ -99,7 +99,7 @@ class TwoBins(Batch):
 def _find_delta(bins: TwoBins, epsilon: float) -> float:
     growth = _growth(epsilon)
     if not bins.total.chooses_places and find_step(bins.total) == 1:
-        return float(bins.deltas(np.array([epsilon]))[0])
+        return float(bins.deltas(np.array([epsilon])).item())
     return expect(bins.total, lambda t: _fair_inner(t, growth))
 
 

@@ -65,7 +65,7 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     >>> round(mean_positive_part(w, g, 1), 6)
     0.25
     """
-    return float(mean_positive_parts(w, g[None, :], n)[0])
+    return float(mean_positive_parts(w, g[None, :], n).item())
 
 
 def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:

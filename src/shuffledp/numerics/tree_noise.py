@@ -254,11 +254,13 @@ class BinNoise:
 
     def find_spare(self, leaf_weights: Sequence[Floats]) -> Floats:
         """Return the mean over all cells less the person's own: this may be negative."""
-        squares = np.square(leaf_weights[0])
+        (weights,) = leaf_weights
+        squares = np.square(weights)
         return np.asarray(self._own * (squares.mean() - squares), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_SumTails":
-        return _SumTails(parts=((self, weights[0]),))
+        (own,) = weights
+        return _SumTails(parts=((self, own),))
 
     @property
     def limit(self) -> float:

@@ -157,7 +157,7 @@ class SupportLaw:
         alone = replace(self, added=None)
         places, counts = np.subtract.outer(x, s), np.broadcast_to(c[:, None], (len(x), len(s)))
         tails = alone.at_least(places.ravel(), counts.ravel(), tail).reshape(places.shape)
-        left = 2 * float(added.at_least(np.array([float(kept)]))[0])
+        left = 2 * float(added.at_least(np.array([float(kept)])).item())
         return np.minimum((tails @ masses) * (1 + 1e-12) + left, 1.0)
 
     def _circle(self, w: float, sd: float) -> "_Circle":
@@ -223,7 +223,7 @@ class SupportLaw:
         >>> SupportLaw(n=100, p=0.75, q=0.25).find_lowest(np.array([60.0]), 0.025)
         array([53.])
         """
-        wanted = float(_score(np.array([tail]))[0])
+        wanted = float(_score(np.array([tail])).item())
         refused, kept = np.full(len(x), -1.0), np.full(len(x), float(self.n))
         guess = self._guess(x, wanted)
         active = np.arange(len(x))
@@ -248,7 +248,7 @@ class SupportLaw:
         return refused + 1
 
     def _guess(self, x: Floats, score: float) -> Floats:
-        base, slope = float(self.mean(np.zeros(1))[0]), self.p - self.q
+        base, slope = float(self.mean(np.zeros(1)).item()), self.p - self.q
         c = np.clip((x - base) / slope, 0, self.n)
         for _ in range(4):
             c = np.clip((x - 0.5 - base + score * np.sqrt(self.variance(c))) / slope, 0, self.n)
