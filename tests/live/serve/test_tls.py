@@ -1,15 +1,19 @@
 """Surveys that other machines reach: certificates, addresses, and that one operator is never hidden."""
 
+import datetime
 import hashlib
+import ipaddress
 import re
 import ssl
 import stat
 from contextlib import suppress
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 import live_support as live
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.live import describe_trust
 from shuffledp.live.serve import Desk, Place, http
 from shuffledp.live.serve.http import Certificate, bind, choose_certificate, trust
@@ -135,3 +139,63 @@ def test_the_desk_makes_surveys_for_its_place(tmp_path):
     taken = bind(host, int(made.url.split(":")[2].partition("/")[0]))
     with taken, pytest.raises(UnsupportedError, match="people find this survey, cannot be used"):
         place.check(made)
+
+
+def test_what_a_certificate_of_ours_says(tmp_path):
+    """Browsers refuse certificates that are good for too long, that may sign others, or that are not for servers."""
+    now = datetime.datetime.now(datetime.UTC)
+    for host, names in {
+        HOST: [x509.IPAddress(ipaddress.ip_address(HOST))],
+        "2001:db8::7": [x509.IPAddress(ipaddress.ip_address("2001:db8::7"))],
+        "survey.example": [x509.DNSName("survey.example")],
+    }.items():
+        found = choose_certificate(host, "self", tmp_path / "tls")
+        assert found.chain.name == f"{host.replace(':', '_')}.pem"
+        assert (found.own, Certificate.read(str(found)).own) == (True, False)
+        made = x509.load_pem_x509_certificate(found.chain.read_bytes())
+        day = datetime.timedelta(days=1)
+        minute = datetime.timedelta(minutes=2)
+        assert abs(now - day - made.not_valid_before_utc) < minute
+        assert abs(now + 365 * day - made.not_valid_after_utc) < minute
+        assert made.subject == made.issuer
+        (name,) = made.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        assert name.value == "shuffledp serve"
+        said = {type(each.value): (each.value, each.critical) for each in made.extensions}
+        assert said.pop(x509.SubjectAlternativeName) == (x509.SubjectAlternativeName(names), False)
+        basic, critical = said.pop(x509.BasicConstraints)
+        assert (basic.ca, basic.path_length, critical) == (False, None, True)
+        usage = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
+        assert said.pop(x509.ExtendedKeyUsage) == (usage, False)
+        identifier = x509.SubjectKeyIdentifier.from_public_key(made.public_key())
+        assert said == {x509.SubjectKeyIdentifier: (identifier, False)}
+        key = serialization.load_pem_private_key(found.key.read_bytes(), None)
+        assert key.public_key() == made.public_key()
+        assert key.curve.name == "secp256r1"
+        assert b"BEGIN PRIVATE KEY" in found.key.read_bytes()
+        made.verify_directly_issued_by(made)
+
+
+@pytest.mark.parametrize(("days", "kept"), [(15, True), (14, False), (13, False)])
+def test_a_certificate_is_made_anew_in_its_last_two_weeks(tmp_path, monkeypatch, days, kept):
+    folder = tmp_path / "tls"
+    monkeypatch.setattr(http, "_DAYS", days)
+    old = choose_certificate(HOST, "self", folder).fingerprint
+    monkeypatch.undo()
+    assert (choose_certificate(HOST, "self", folder).fingerprint == old) is kept
+    (folder / f"{HOST}.key").unlink()
+    assert choose_certificate(HOST, "self", folder).fingerprint != old
+
+
+def test_a_key_of_ours_that_others_may_read_is_not_used(tmp_path):
+    choose_certificate(HOST, "self", tmp_path / "tls").key.chmod(0o644)
+    with pytest.raises(DataError, match="may be read by others"):
+        choose_certificate(HOST, "self", tmp_path / "tls")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "*", "Survey.example", ""])  # noqa: S104
+def test_an_address_of_everybody_is_none(host, tmp_path):
+    said = f"host={host!r} must be the one address or name, in small letters, by which people reach this machine"
+    for tls in ("self", None):
+        with pytest.raises(ParameterError) as told:
+            choose_certificate(host, tls, tmp_path)
+        assert str(told.value) == said
