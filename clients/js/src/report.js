@@ -97,7 +97,7 @@ export function sealInner(collection, window, plain) {
  */
 export async function sealReport(collection, window, inners, token = new Uint8Array(0)) {
   if (token.length !== (collection.tokens ? 32 : 0)) {
-    throw new WireError("token", `this collection ${collection.tokens ? "needs" : "takes no"} token`);
+    throw new WireError("token", `this collection ${collection.tokens ? "needs a" : "takes no"} token`);
   }
   const key = collection.keyFor(window);
   const header = Uint8Array.of(SUITE, key.id);

@@ -607,6 +607,6 @@ test("a token that does not fit is told by what the collection wants", async () 
   const plain = await read(PLAIN), guarded = await read(PLAIN, put(["tokens", true]));
   const inners = new Uint8Array(3 * plain.innerSize);
   await assert.rejects(sealReport(plain, 0, inners, new Uint8Array(32)), { message: "token: this collection takes no token" });
-  await assert.rejects(sealReport(guarded, 0, inners), { message: "token: this collection needs token" });
+  await assert.rejects(sealReport(guarded, 0, inners), { message: "token: this collection needs a token" });
   await assert.rejects(sealReport(plain, 2, inners), { message: "document: there is no window 2" });
 });

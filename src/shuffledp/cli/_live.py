@@ -16,17 +16,17 @@ WorkersOption = Annotated[
 TlsOption = Annotated[
     str | None,
     typer.Option(
-        help="CERT,KEY: files of a certificate and its key, to speak TLS without a proxy."
+        help="CERT,KEY: the files of a certificate and of its key, to serve https without a proxy."
     ),
 ]
 InstanceOption = Annotated[
     str | None,
-    typer.Option(help="The name of one of several shufflers on a PostgreSQL database."),
+    typer.Option(help="The name of this shuffler, if several share a PostgreSQL database."),
 ]
 MetricsOption = Annotated[
     str | None,
     typer.Option(
-        help="The port, or HOST:PORT, at which a monitoring system may ask for /metrics with the token in metrics-token."
+        help="The port, or HOST:PORT, where a monitoring system gets /metrics, with the token in the file metrics-token."
     ),
 ]
 
@@ -56,7 +56,7 @@ def describe_collection(collection: sdp.live.wire.Collection) -> str:
     lines += [
         "",
         f"A report has {collection.report_size} bytes, whatever the answers are.",
-        f"A batch is opened from {collection.pledge.min_batch:,} reports on.",
+        f"A batch is opened only if it has at least {collection.pledge.min_batch:,} reports.",
         "",
         "Who may learn what, if these are compromised:",
     ]

@@ -33,18 +33,18 @@ app = typer.Typer(
 
 SurveyArgument = Annotated[Path, typer.Argument(help="The survey file, in TOML.")]
 PeopleOption = Annotated[
-    str | None, typer.Option(help="How many reports a window is expected to have.")
+    str | None, typer.Option(help="How many reports to expect in each window.")
 ]
 FloorOption = Annotated[
     str | None,
     typer.Option(
-        help="The epsilon each report keeps even if everybody else conspires, or none; default: 3."
+        help="The floor: the epsilon that each report keeps even if everybody else conspires, or none. Default: 3."
     ),
 ]
 NoiseOption = Annotated[
     str | None,
     typer.Option(
-        help="Who adds the noise: devices or servers; default: as the survey says, or the smaller error."
+        help="Who adds the noise: devices or servers. Default: as the survey file says, or whoever makes the smaller error."
     ),
 ]
 
@@ -53,7 +53,7 @@ TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust-the-shuffler",
-        help="Accept a local epsilon above 8, which hides nothing from a shuffler that conspires.",
+        help="Accept no floor, or one above 8: people must then trust the shuffler not to conspire with the analyzer.",
     ),
 ]
 
@@ -95,7 +95,9 @@ def new(
     out: Annotated[
         Path | None, typer.Option(help="The folder to make; default: the name of the survey file.")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="Where devices reach the shuffler.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="The address at which devices reach the shuffler.")
+    ] = None,
     people: PeopleOption = None,
     local_epsilon: FloorOption = None,
     noise: NoiseOption = None,
@@ -103,7 +105,7 @@ def new(
     analyzer: Annotated[
         Path | None,
         typer.Option(
-            help="The analyzer's public keys, which its operator made with `collection keys`."
+            help="The file of the analyzer's public keys, which its operator made with `collection keys`."
         ),
     ] = None,
 ) -> None:
@@ -162,7 +164,7 @@ def check(
         str, typer.Argument(help="A document (a file), or the link of a collection.")
     ],
 ) -> None:
-    """Check a document as a device does: hash, law, keys, and the promise, recomputed.
+    """Check a document as a device does: its hash, laws and keys, and the promise, which is recomputed.
 
     $ shuffledp collection check survey/collection.json
     """
@@ -207,9 +209,9 @@ def status(
             typer.echo(f"Cannot work now: {state['failing']}")
         seen = state["analyzer_seen_seconds_ago"]
         typer.echo(
-            "The analyzer has not asked yet."
+            "The analyzer has not asked for a batch yet."
             if seen is None
-            else f"The analyzer asked {seen} seconds ago."
+            else f"The analyzer last asked {seen} seconds ago."
         )
 
 
@@ -230,11 +232,12 @@ def close(folder: FolderArgument, instance: InstanceOption = None) -> None:
 def clock(
     folder: FolderArgument,
     accept: Annotated[
-        bool, typer.Option("--accept", help="The clock is right: go on by it.")
+        bool,
+        typer.Option("--accept", help="Say that the clock is right, so that the shuffler goes on."),
     ] = False,
     instance: InstanceOption = None,
 ) -> None:
-    """Show what time it is for a running shuffler, or tell it that its clock is right after a jump.
+    """Show the time by which a running shuffler goes, or confirm after a jump that its clock is right.
 
     $ shuffledp collection clock survey
     """
@@ -264,7 +267,8 @@ def forget(folder: FolderArgument) -> None:
 def prune(
     folder: FolderArgument,
     days: Annotated[
-        float, typer.Option(help="Keep the batches of windows that ended within so many days.")
+        float,
+        typer.Option(help="Keep the batches of windows that ended less than so many days ago."),
     ] = 30.0,
 ) -> None:
     """Delete the analyzer's batches of windows that were published long ago; results and the ledger stay.
@@ -297,7 +301,10 @@ def issue(
     folder: FolderArgument,
     hashes: Annotated[Path, typer.Argument(help="The hashes that `collection tokens` printed.")],
     only_check: Annotated[
-        bool, typer.Option("--check", help="Issue nothing: say how many are unused and spent.")
+        bool,
+        typer.Option(
+            "--check", help="Issue nothing; only say how many are unused, and how many are spent."
+        ),
     ] = False,
     instance: InstanceOption = None,
 ) -> None:
@@ -415,7 +422,7 @@ def simulate(
     survey: SurveyArgument,
     people: Annotated[Path, typer.Argument(help="A file with a row for each person.")],
     column: Annotated[
-        list[str] | None, typer.Option(help="QUESTION=COLUMN, if they differ.")
+        list[str] | None, typer.Option(help="QUESTION=COLUMN, where the names differ.")
     ] = None,
     *,
     reading: SimulateOptions,

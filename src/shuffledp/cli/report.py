@@ -24,10 +24,12 @@ def report(
         ),
     ] = None,
     simulate: Annotated[
-        Path | None, typer.Option(help="Send a report for everybody in this file instead.")
+        Path | None,
+        typer.Option(help="Send a report for everybody in this file, instead of answers."),
     ] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="With --simulate: QUESTION=COLUMN, if they differ.")
+        list[str] | None,
+        typer.Option(help="With --simulate: QUESTION=COLUMN, where the names differ."),
     ] = None,
     *,
     reading: SimulateOptions,
@@ -39,19 +41,20 @@ def report(
         typer.Option(help="The token that you were given, or @FILE with it in the first line."),
     ] = None,
     budget: Annotated[
-        float, typer.Option(help="The epsilon that this device spends over all collections.")
+        float,
+        typer.Option(help="The epsilon that this device may spend, over all collections together."),
     ] = sdp.live.BUDGET,
     floor_budget: Annotated[
         float,
         typer.Option(
-            help="The floor that all reports of this device have together before you are asked."
+            help="What the floors of all reports of this device may add up to before you are asked."
         ),
     ] = sdp.live.FLOOR_BUDGET,
     accept_floor: Annotated[
         bool,
         typer.Option(
             "--accept-floor",
-            help="Say yes to a collection without a floor, or beyond the floor budget.",
+            help="Take part even if a collection has no floor, or exceeds the floor budget.",
         ),
     ] = False,
     explain: Annotated[
@@ -107,7 +110,7 @@ def _tell_price(collection: sdp.live.wire.Collection) -> None:
         if said:
             tell(said)
     if texts.consent:
-        tell(f"Who answers agrees to this: {texts.consent}")
+        tell(f"By answering you agree to this: {texts.consent}")
     tell(f"Collection {collection.id.hex()}")
     tell(
         f"Promise, if shuffler and analyzer do not conspire: epsilon = {epsilon}, delta = {delta} (for {several})."

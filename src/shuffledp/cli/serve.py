@@ -48,13 +48,13 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="The address or name of this machine by which people reach it; others than loopback need --tls."
+            help="The address or name by which people reach this machine; any but loopback needs --tls."
         ),
     ] = "127.0.0.1",
     tls: Annotated[
         str | None,
         typer.Option(
-            help="For https: CERT,KEY, files of a certificate and its key, or self, to make and keep one."
+            help="For https: CERT,KEY, the files of a certificate and of its key; or self, to make one and keep it."
         ),
     ] = None,
     workers: WorkersOption = None,

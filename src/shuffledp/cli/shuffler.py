@@ -28,7 +28,9 @@ def shuffler(
     instance: InstanceOption = None,
     results: Annotated[
         str | None,
-        typer.Option(help="Where the analyzer shows results; people see them once published."),
+        typer.Option(
+            help="The address where the analyzer shows results; people see them once they are published."
+        ),
     ] = None,
 ) -> None:
     """Run the shuffler of a live collection: it learns who takes part, but no answers.

@@ -21,7 +21,7 @@ __all__ = ["describe_trust", "write_privacy"]
 _SERVES = ("whoever serves the page or the program that asks", "nothing: it sees the answers")
 _NETWORK = (
     "the network",
-    "everything, except that it sees who takes part, when, and in which collection",
+    "everything, but it sees who takes part, when, and in which collection",
 )
 
 
@@ -56,7 +56,7 @@ def _list_devices(collection: Collection) -> list[tuple[str, str]]:
         ),
         (
             "a shuffler that only watches",
-            "everything, except that it knows that and when they took part",
+            "everything, but it knows that they took part, and when",
         ),
         (
             "a shuffler that drops or adds reports; whoever floods the collection and blocks the others; "
@@ -73,23 +73,23 @@ def _list_servers(collection: Collection) -> list[tuple[str, str]]:
     return [
         (
             "the analyzer alone",
-            f"{promise}, whoever lies, drops out or is stuffed in: the shuffler adds about {added:,} messages that the "
-            "analyzer cannot tell apart",
+            f"{promise}, whoever lies, drops out or takes part under many names: the shuffler adds about {added:,} "
+            "messages that the analyzer cannot tell apart",
         ),
         (
             "the shuffler alone, with the published result",
             f"{promise}, even if it drops all other reports: the analyzer adds as much noise before anything leaves "
-            "it; the shuffler knows that and when they took part",
+            "it; the shuffler knows that they took part, and when",
         ),
-        ("readers of the result", "at least as much, by the noise of both"),
+        ("readers of the result", "at least as much, through the noise of both servers"),
         ("shuffler and analyzer together", collection.pledge.describe_floor()),
         (
             "a shuffler that adds nothing",
-            f"towards readers {promise}, by the analyzer's noise alone; the analyzer sees exact counts of the messages",
+            f"against readers of the result {promise}, by the analyzer's noise alone; the analyzer sees exact counts of the messages",
         ),
         (
             "an analyzer that adds nothing",
-            f"towards readers {promise}, by the shuffler's messages alone; the shuffler can subtract them, and see one "
+            f"against readers of the result {promise}, by the shuffler's messages alone; the shuffler can subtract them, and see one "
             "message if it drops all others",
         ),
     ]

@@ -156,7 +156,7 @@ def check_token(collection: Collection, token: bytes) -> None:
     """Refuse a token that does not fit."""
     if len(token) != (32 if collection.tokens else 0):
         raise WireError(
-            "token", "this collection " + ("needs" if collection.tokens else "takes no") + " token"
+            "token", f"this collection {'needs a' if collection.tokens else 'takes no'} token"
         )
 
 
