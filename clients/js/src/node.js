@@ -49,7 +49,7 @@ async function take(path, mine) {
     }
     return false;
   } finally {
-    await rm(draft, { force: true });
+    await rm(draft);
   }
 }
 

@@ -50,7 +50,7 @@ export function divergeHashed(messages, support, loss) {
     sum += mass;
     logMass += Math.log(((messages - t) / (t + 1)) * (pair / (1 - pair)));
   }
-  return Math.min(1, found / sum);
+  return found / sum;
 }
 
 /** Whether the noise is that of the messages of a question. @param {Dummies} noise @param {Pick<import("./laws.js").Randomizer, "size" | "hashed">} randomizer */

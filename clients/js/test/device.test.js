@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -244,6 +244,31 @@ test("a lock of a process that has the number of another, and the folder of vers
     await outbox.lock(async () => assert.rejects(outbox.lock(async () => 8), /another program/));
     assert.deepEqual(readdirSync(folder), []);
   }
+});
+
+test("of two programs that take over the lock of a killed one, the second leaves it to the first", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "shuffledp-")), outbox = new FolderOutbox(folder), path = join(folder, "lock");
+  const alive = await outbox.lock(async () => readFileSync(path, "utf8"));
+  const { kill } = process;
+  let looked = 0;
+  writeFileSync(path, `${process.pid} 1`);
+  process.kill = (...given) => {
+    if (!looked++) writeFileSync(path, alive); // between a look at the lock and its removal
+    return kill.apply(process, given);
+  };
+  try {
+    await assert.rejects(outbox.lock(async () => assert.fail("both have it")), /another program uses the outbox; if none does, remove .*lock$/);
+  } finally {
+    process.kill = kill;
+  }
+  assert.ok(looked > 0);
+  assert.equal(readFileSync(path, "utf8"), alive);
+  assert.deepEqual(readdirSync(folder), ["lock"]);
+});
+
+test("a lock that was removed while it was held is no reason to fail", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "shuffledp-"));
+  assert.equal(await new FolderOutbox(folder).lock(async () => (rmSync(join(folder, "lock")), 7)), 7);
 });
 
 test("the folder keeps the report and never the answer", async () => {

@@ -91,6 +91,12 @@ test("where the answers differ, the ends must fit together, or it takes the acco
   assert.equal(at({ epsilon: 1.1999, composed: true, reportsPerDevice: 2, delta: 3 * ends }), false);
   assert.equal(at({ epsilon: 1.2000000000000002, composed: true, reportsPerDevice: 2, delta: 2 * ends * (1 + 1e-8) }), true);
   assert.equal(at({ epsilon: 1.2000000000000002, composed: true, reportsPerDevice: 2, delta: 2 * ends * (1 - 1e-8) }), false);
+  // Two that are alike, with a floor: not one law with twice the moves.
+  const own = Math.log((Math.exp(0.4) * 824 + 200) / (824 + Math.exp(0.4) * 200)), twin = { ...COUNT, under: 200 };
+  const half = sumUp({ ...COUNT, moves: 1, p: 824 / 1024, q: 200 / 1024 }, own);
+  const twins = { ...ONCE, epsilon: 2 * own * (1 + 1e-9), delta: 2 * half * (1 + 1e-8) };
+  assert.equal(checkPromise([twin, twin].map(ask), twins), true);
+  assert.equal(checkPromise([twin, twin].map(ask), { ...twins, delta: 2 * half * (1 - 1e-6) }), false);
   const floors = [{ ...COUNT, under: 200 }, { ...other, under: 200 }];
   const pure = floors.map(({ rate }) => Math.log((Math.exp(rate) * 824 + 200) / (824 + Math.exp(rate) * 200)));
   const sum = pure[0] + pure[1], p = 824 / 1024, q = 200 / 1024;

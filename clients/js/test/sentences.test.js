@@ -73,6 +73,9 @@ const DOCUMENTS = [
   [PLAIN, [["questions", []]], "document: document.questions must be a list of 1 to 64 entries"],
   [PLAIN, [["questions", "none"]], "document: document.questions must be a list of 1 to 64 entries"],
   [PLAIN, [["questions", [7]]], "document: question must be an object"],
+  [PLAIN, [["questions", [null]]], "document: question must be an object"],
+  [PLAIN, [["questions.0.law", null]], "law: this client has no randomizer undefined"],
+  [PLAIN, [["questions.0.law", { type: 7 }]], "law: this client has no randomizer 7"],
   [PLAIN, [["shufflers", []]], "document: document.shufflers must be a list of 1 to 2 entries"],
   [PLAIN, [["shufflers", [{}, {}]]], "planned: two shufflers in a row are more than this version can use"],
   [PLAIN, [["shufflers", [{}, {}, {}]]], "document: document.shufflers must be a list of 1 to 2 entries"],
@@ -328,6 +331,7 @@ test("the floor of a device and the best guess of everybody else are those of al
   assert.equal(none.dummies, JSON.parse(baseOf(SERVERS)).questions.reduce((/** @type {number} */ sum, /** @type {any} */ { noise }) => sum + noise.bins * noise.most, 0));
   assert.equal((await read(PLAIN)).dummies, 0);
   const hashed = JSON.parse(baseOf(HASHED)).questions;
+  assert.equal((await read(HASHED)).checked, false); // two laws of different kinds take the accountant
   assert.equal((await read(HASHED)).dummies, hashed[0].noise.messages + hashed[1].noise.bins * hashed[1].noise.most);
 });
 

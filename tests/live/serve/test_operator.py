@@ -11,6 +11,7 @@ from shuffledp.live.design import choose_protocols, make_collection
 from shuffledp.live.serve import folders
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.operator import Desk, Planner, read_form
+from shuffledp.live.wire import Collection
 
 SURVEY = {
     "epsilon": 1.0,
@@ -198,6 +199,18 @@ class TestDrafts:
             desk.start({"draft": shown["draft"]})
         with pytest.raises(ParameterError):
             desk.start({})
+
+    def test_eight_drafts_are_kept_and_the_ninth_takes_the_place_of_the_first(self, desk):
+        made = [desk.preview(survey())["draft"] for _ in range(9)]
+        assert len(set(made)) == 9
+        assert [desk.document(each) is not None for each in made] == [False] + [True] * 8
+        assert Collection.read(desk.document(made[1])).id.hex() == made[1]
+        assert desk.document("00") is None
+
+    def test_a_draft_of_ten_minutes_is_fresh(self, desk):
+        shown = desk.preview(survey())
+        desk.moment[0] = 600.0
+        assert desk.start({"draft": shown["draft"]})["id"] == shown["draft"]
 
     def test_old_drafts_are_forgotten(self, desk):
         first = desk.preview(survey())["draft"]
