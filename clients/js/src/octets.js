@@ -59,8 +59,8 @@ export async function readAtMost(reply, most) {
   let size = 0;
   const reader = reply.body?.getReader();
   for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-    if (done || !value) return concat(...pieces);
+    const value = (await reader?.read())?.value; // none at the end
+    if (!value) return concat(...pieces);
     size += value.length;
     if (size > most) {
       await reader?.cancel();

@@ -56,9 +56,6 @@ function diverge(curve, loss, pure) {
   return total;
 }
 
-/** Whether `times` of rate are at most epsilon, exactly. @param {number} rate @param {number} times @param {number} epsilon */
-const isWithin = (rate, times, epsilon) => scale(rate) * BigInt(times) <= scale(epsilon);
-
 /** The epsilon from which on only the ends are left. @param {Curve} curve */
 function findPure({ moves, rate, floor }) {
   if (!floor) return moves * rate;
@@ -68,8 +65,8 @@ function findPure({ moves, rate, floor }) {
 
 /** At least the delta of one message, or of all messages of one law without a floor. @param {Curve} curve @param {number} epsilon */
 export function findDelta(curve, epsilon) {
-  const { moves, rate, floor } = curve;
-  if (!floor) return diverge(curve, epsilon, isWithin(rate, moves, epsilon));
+  const { floor } = curve;
+  if (!floor) return diverge(curve, epsilon, false); // products of one rate are rounded to the nearest, so `reach` is right
   const { p, q } = floor, growth = Math.exp(Math.min(epsilon, LARGEST)), left = p - growth * q;
   if (left <= 0) return 0;
   return left * diverge(curve, Math.log((growth * p - q) / left), findPure(curve) * CLOSE <= epsilon);
