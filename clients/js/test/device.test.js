@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { Collection, Device, FolderOutbox, listedWords, MemoryOutbox, open, secureWords, settle, WireError } from "../src/node.js";
+import { encodeMessage } from "../src/messages.js";
 import { fromHex, sha256, toHex, utf8 } from "../src/octets.js";
 import { cellOf, placeOf, roundPlace } from "../src/places.js";
 import { innerInfo, outerInfo, sealInner } from "../src/report.js";
@@ -269,6 +270,31 @@ test("of two programs that take over the lock of a killed one, the second leaves
 test("a lock that was removed while it was held is no reason to fail", async () => {
   const folder = mkdtempSync(join(tmpdir(), "shuffledp-"));
   assert.equal(await new FolderOutbox(folder).lock(async () => (rmSync(join(folder, "lock")), 7)), 7);
+});
+
+test("who asks is shown what was drawn, message by message, once it is kept", async () => {
+  const collection = await load(), outbox = new MemoryOutbox(), device = new Device(outbox);
+  /** @type {[string, string][]} */
+  const shown = [];
+  const told = (/** @type {any} */ question, /** @type {any} */ message) =>
+    shown.push([question.name, toHex(encodeMessage(question.randomizer.code, message))]);
+  await device.answer(collection, answers, 1150, undefined, false, told);
+  assert.deepEqual(shown.map(([name]) => name), collection.questions.map(({ name }) => name));
+  const [{ inners, epsilon, floor, state, window }] = await outbox.all(), size = collection.innerSize;
+  assert.deepEqual({ epsilon, floor, state, window }, { epsilon: 4, floor: 3, state: "pending", window: 1 });
+  const plains = await Promise.all(shown.map((_, place) =>
+    open(fromHex(inners).slice(place * size, (place + 1) * size), fromHex(report.secrets.analyzer), collection.analyzerKey, innerInfo(collection, 1))));
+  assert.deepEqual(plains.map((plain, place) => [plain[0], toHex(plain.slice(1, 1 + shown[place][1].length / 2))]), shown.map(([, sent], place) => [place, sent]));
+  const failing = new Device({ lock: (work) => work(), all: async () => [], put: () => Promise.reject(new Error("disk full")) });
+  await assert.rejects(failing.answer(collection, answers, 1150, undefined, false, () => assert.fail("shown, and not kept")), /disk full/);
+});
+
+test("without a moment it is now", async () => {
+  const content = JSON.parse(report.document);
+  content.windows.start = Math.floor(Date.now() / 1000) - 150;
+  const raw = utf8(JSON.stringify(content)), collection = await Collection.read(raw, toHex(await sha256(raw)));
+  assert.equal(await new Device(new MemoryOutbox()).answer(collection, answers), 1);
+  await assert.rejects(new Device(new MemoryOutbox()).answer(await load(), answers), { message: "closed: the collection takes no answers now" });
 });
 
 test("the folder keeps the report and never the answer", async () => {
