@@ -129,6 +129,41 @@ class TestEveryTape:
         ]
         assert together.words(1) == alone.words(1)
 
+    @pytest.mark.parametrize(("cells", "bits"), [(256, 16), (300, 9), (1000, 64), (65_536, 64)])
+    def test_many_cells_of_one_width_are_found_by_dividing(self, cells, bits):
+        share, rest = divmod(1 << bits, cells)
+        table = dealing._Table.of([[rest]], [share] * cells, bits, 1)
+        last = table.last[: table.shared]
+        words = np.concatenate([last, last - np.uint64(1), last + np.uint64(1)])  # 2^64 is 0
+        words = np.append(words, np.array([0, (1 << bits) - 1], dtype=np.uint64))
+        assert (table.width, table.shared) == (share, cells)
+        np.testing.assert_array_equal(table.find_common(words), last.searchsorted(words))
+        short = np.array([0, 255], dtype=np.uint8)  # words of a few bits have types of few
+        np.testing.assert_array_equal(table.find_common(short), last.searchsorted(short))
+
+    def test_cells_of_other_widths_are_searched_for(self):
+        shares = [100] * 299 + [101]
+        table = dealing._Table.of([[65_536 - sum(shares)]], shares, 16, 1)
+        words = np.arange(1 << 16, dtype=np.uint64)
+        assert table.width == 0
+        found = table.find_common(words)
+        np.testing.assert_array_equal(found, table.last[:300].searchsorted(words))
+        assert np.bincount(found)[[298, 299, 300]].tolist() == [100, 101, 65_536 - sum(shares)]
+
+    @pytest.mark.parametrize("count", [1_000, 1_000_000], ids=["one by one", "by halving"])
+    def test_many_cells_are_in_memory_for_one_number_at_a_time(self, count):
+        cells = 100_000
+
+        def peak(numbers):
+            tracemalloc.start()
+            for _ in deal_uniforms([count] * numbers, cells, 64, SeededWords(1)):
+                pass
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return most
+
+        assert peak(12) - peak(2) < 4 * 8 * cells
+
     def test_mutant_that_conditions_on_acceptance_is_caught(self):
         """A binomial number of accepted words, dealt evenly: not the law of two bits."""
 

@@ -161,41 +161,40 @@ def deal_uniform(m: int, cells: int, bits: int, source: WordSource) -> tuple[Cou
     >>> deal_uniform(1000, 3, 4, SeededWords(1))  # five words each, and one is left over
     (array([313, 298, 332]), 57)
     """
-    ((landed, missed),) = deal_uniforms([m], cells, bits, source)
-    return landed, missed
+    return next(deal_uniforms([m], cells, bits, source))
 
 
 def deal_uniforms(
     counts: Counts | Sequence[int], cells: int, bits: int, source: WordSource
-) -> list[tuple[Counts, int]]:
-    """Return the same for several numbers of words, one after the other.
+) -> Iterator[tuple[Counts, int]]:
+    """Yield the same for several numbers of words, one after the other: for a million cells, each takes its memory.
 
     >>> from shuffledp import SeededWords
-    >>> deal_uniforms([3, 5], 3, 4, SeededWords(1))
+    >>> list(deal_uniforms([3, 5], 3, 4, SeededWords(1)))
     [(array([1, 1, 1]), 0), (array([1, 2, 1]), 1)]
     """
     if not 1 <= cells <= 1 << _check_bits(bits):
         raise ParameterError("cells", cells, f"must be 1 .. 2^{bits}")
     share, rest = divmod(1 << bits, cells)
     walk = _start([[rest]], [share] * cells, bits, 1)
-    dealt: list[tuple[Counts, int]] = []
     for few, run in groupby(_check_counts(counts)[:, None], _are_few):
         if few and len(walk.root.open):
-            landed = _land(np.concatenate(list(run)), walk.table.last[:cells], bits, source)
-            dealt += [(each[:-1], int(each[-1])) for each in landed]
+            for landed in _land(np.concatenate(list(run)), walk.table, bits, source):
+                yield landed[:-1], int(landed[-1])
         else:
-            walked = (_walk_down(walk, one, 1 + cells, bits, source) for one in run)
-            dealt += [(each[1:], int(each[0])) for each in walked]
-    return dealt
+            for one in run:
+                walked = _walk_down(walk, one, 1 + cells, bits, source)
+                yield walked[1:], int(walked[0])
 
 
-def _land(people: Counts, last: Words, bits: int, source: WordSource) -> Counts:
-    """Return [counts, cells + 1]: where each person's word lands, drawn word by word, beyond the last cell included."""
-    landed = np.zeros((len(people), len(last) + 1), dtype=np.int64)
-    for row in _one_by_one(people):
-        cell = last.searchsorted(source.words(len(row), bits))
-        np.add.at(landed, (row, cell), 1)
-    return landed
+def _land(people: Counts, table: "_Table", bits: int, source: WordSource) -> Iterator[Counts]:
+    """Yield how many words of each count land in each cell, drawn word by word, beyond the last cell included."""
+    places = [table.find_common(source.words(len(row), bits)) for row in _one_by_one(people)]
+    if places:
+        for cell in np.split(np.concatenate(places), people.cumsum()[:-1]):
+            yield np.bincount(cell, minlength=table.shared + 1)
+    else:  # nobody
+        yield from np.zeros((len(people), table.shared + 1), dtype=np.int64)
 
 
 def deal(
@@ -302,7 +301,9 @@ class _Table(NamedTuple):
     """Where the row of each code begins and ends."""
     high: Counts
     shared: int
-    """How many common cells there are."""
+    """How many common cells there are,"""
+    width: int
+    """and of how many words, if they are many and of one width; otherwise 0."""
     rows: int
     """How many rows of other cells,"""
     columns: int
@@ -314,7 +315,7 @@ class _Table(NamedTuple):
     ) -> "_Table":
         if len(own) not in (1, codes) or len({len(row) for row in own}) != 1:
             raise ParameterError("own", len(own), f"must be 1 or {codes} rows of equal length")
-        last, cell = _lay_out_common(common)
+        last, cell, width = _lay_out_common(common)
         shared, pooled, ends = len(last), sum(common), [0]
         cells: list[tuple[int, int]] = []
         for row in own:
@@ -331,6 +332,7 @@ class _Table(NamedTuple):
             np.broadcast_to(low, codes),
             np.broadcast_to(high, codes),
             shared,
+            width,
             len(own),
             len(own[0]),
         )
@@ -341,8 +343,8 @@ class _Table(NamedTuple):
 
     def find(self, word: Words, low: Counts, high: Counts) -> Counts:
         """Return the first of the cells low .. high that does not end before the word, which is in one of them."""
-        if self.rows == 1 and int((high - low).max(initial=0)) > _NEAR:
-            first: Counts = self.last[: self.shared].searchsorted(word)
+        if self.rows == 1 and (self.width or int((high - low).max(initial=0)) > _NEAR):
+            first = self.find_common(word)
             others = self.shared + self.last[self.shared :].searchsorted(word)
             return np.where(high < self.shared, first, others)
         while (low < high).any():
@@ -351,18 +353,27 @@ class _Table(NamedTuple):
             low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
         return low
 
+    def find_common(self, word: Words) -> Counts:
+        """Return the first common cell that does not end before the word, or how many there are if all do."""
+        if not self.width:
+            return self.last[: self.shared].searchsorted(word)
+        # A search in a million cells misses the cache at each of its steps.
+        cell = word.astype(np.uint64, copy=False) // np.uint64(self.width)
+        return np.minimum(cell, np.uint64(self.shared)).astype(np.int64)
 
-def _lay_out_common(shares: Sequence[int]) -> tuple[Words, Counts]:
-    """`_lay_out` from the first word on, for many cells."""
+
+def _lay_out_common(shares: Sequence[int]) -> tuple[Words, Counts, int]:
+    """`_lay_out` from the first word on, for many cells; and their width, if they have the same."""
     if len(shares) < _SHORT or max(shares, default=0) >= 1 << 64:
         cells = _lay_out(shares, 0)
         ends, numbers = [end for end, _ in cells], [number for _, number in cells]
-        return np.array(ends, dtype=np.uint64), np.array(numbers, dtype=np.int64)
+        return np.array(ends, dtype=np.uint64), np.array(numbers, dtype=np.int64), 0
     _check_shares(shares)
     sizes = np.array(shares, dtype=np.uint64)
     kept = np.flatnonzero(sizes)
     last = sizes.cumsum(dtype=np.uint64)[kept] - np.uint64(1)  # modulo 2^64, if they are all words
-    return last, kept
+    alike = len(sizes) > 0 and (sizes == sizes[0]).all()
+    return last, kept, int(sizes[0]) if alike else 0
 
 
 def _check_shares(shares: Sequence[int]) -> None:
@@ -464,7 +475,7 @@ def _finish(
         code, cell = nodes.code[node], table.cell[place]
         pooled = cell == _SHARED
         code[pooled] = _SHARED
-        cell[pooled] = table.cell[table.last[: table.shared].searchsorted(word[pooled])]
+        cell[pooled] = table.cell[table.find_common(word[pooled])]
         np.add.at(cells, table.number(code, cell), 1)
 
 

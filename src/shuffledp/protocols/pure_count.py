@@ -433,7 +433,7 @@ def find_fewest(epsilon: float, users: int, word_bits: int) -> int:
     """Return how many messages of a user the search for noise looks at, at least; 0 if it finds none.
 
     >>> find_fewest(1.0, 100, 64), find_noise(1.0, 100, 64).d
-    (9, 9)
+    (9, 13)
     """
     fits = (_fewest_messages(part * epsilon, epsilon, users, word_bits) for part in _DECAYS)
     return min((each.d for each in fits if each is not None), default=0)
