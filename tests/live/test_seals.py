@@ -232,10 +232,10 @@ def test_nothing_is_sealed_without_the_log_that_belongs_to_the_store(tmp_path):
     live.move_log(tmp_path / "s", tmp_path / "away")
     lost = open_shuffler(tmp_path / "s")
     for call in (lambda: lost.tick(LATE), lambda: send(lost, PEOPLE[0])):
-        with pytest.raises(SealError, match="the seal log is empty, and younger"):
+        with pytest.raises(SealError, match="and this one is empty: nothing is sealed"):
             call()
     live.make_log(tmp_path / "s", COLLECTION).begin()
-    with pytest.raises(SealError, match="is another one, and younger than the database"):
+    with pytest.raises(SealError, match="belongs to another database: nothing is sealed"):
         lost.tick(LATE)
     assert lost.store.row(0).state is State.OPEN
     assert not list((tmp_path / "s").glob("batch*"))

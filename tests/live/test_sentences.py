@@ -42,7 +42,7 @@ GROUPS = {"by": "way", "groups": ["a", "b"]}
     [
         ({"task": "count", "error": 0.1}, "a live collection cannot aim at an error yet"),
         ({"task": "mean", "lower": "auto", "upper": "auto"}, "'auto' is for files: a live collection declares lower and upper"),
-        ({"task": "count", "optional": True}, "optional is for files: people's devices are asked with a last category for no answer, and asked = { skip = true }"),
+        ({"task": "count", "optional": True}, "optional is for files: on devices, write a last category for no answer, and asked = { skip = true }"),
         ({"task": "median", **NUMBER, **GROUPS}, "quantiles by group cannot be collected live"),
         ({"task": "histogram", "categories": ["a", "b"], "asked": {"answers": ["n", "y"]}}, "answers=['n', 'y'] must be the words for no and for yes"),
         ({"task": "count", "asked": {"answers": "ny"}}, "answers='ny' must be the words for no and for yes"),
@@ -56,8 +56,8 @@ def test_questions_for_files_alone(question, said):
 @pytest.mark.parametrize(
     ("collection", "said"),
     [
-        ({"local_epsilon": 8.1}, "local_epsilon=8.1 must be <= 8: above, people keep nothing from a shuffler that conspires; if it is trusted, say trust_the_shuffler (--trust-the-shuffler)"),
-        ({"local_epsilon": "none"}, "local_epsilon='none' must be a number: without, people keep nothing from a shuffler that conspires; if it is trusted, say trust_the_shuffler (--trust-the-shuffler)"),
+        ({"local_epsilon": 8.1}, "local_epsilon=8.1 must be <= 8: above, nothing is hidden from a shuffler that conspires; if it is trusted, say trust_the_shuffler (--trust-the-shuffler)"),
+        ({"local_epsilon": "none"}, "local_epsilon='none' must be a number: without, nothing is hidden from a shuffler that conspires; if it is trusted, say trust_the_shuffler (--trust-the-shuffler)"),
         ({"local_epsilon": "some"}, "local_epsilon='some' must be a number, or \"none\""),
         ({"noise": "both"}, "noise='both' must be \"devices\" or \"servers\""),
         ({"noise": "devices", "local_epsilon": "none"}, "must be a number: without"),
@@ -287,7 +287,7 @@ def test_what_a_device_says(tmp_path):
     assert says(device.state, COLLECTION, 0) == "unanswered: this device has not answered in window 0"  # fmt: skip
     assert device.answer(COLLECTION, SAID, 1000.0) == 0
     assert says(device.answer, COLLECTION, SAID, 1050.0) == "answered: this device has answered in window 0 already"  # fmt: skip
-    assert says(device.answer, COLLECTION, SAID, 1150.0) == "answered: a device answers 1 times, and this one has"  # fmt: skip
+    assert says(device.answer, COLLECTION, SAID, 1150.0) == "answered: this device has answered as often as it may: 1 in all"  # fmt: skip
     device.answer(make(3.0, "Two"), SAID, 1001.0)
     said = says(device.answer, make(3.0, "Three"), SAID, 1001.0)
     assert said == "the device has spent epsilon = 8 of 9, and this collection costs 4"

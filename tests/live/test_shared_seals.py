@@ -162,10 +162,10 @@ def test_hosts_with_different_logs_are_told(tmp_path):
     one = open_shuffler(tmp_path / "a", seals=shared, store=shared)
     two = open_shuffler(tmp_path / "b", seals=tmp_path / "mine", store=shared)
     fill(one)
-    with pytest.raises(SealError, match="the seal log is empty, and younger"):
+    with pytest.raises(SealError, match="and this one is empty: nothing is sealed"):
         two.tick(LATE)
     two.seals.begin()
-    with pytest.raises(SealError, match="another one, and younger"):
+    with pytest.raises(SealError, match="belongs to another database: nothing is sealed"):
         two.tick(LATE)
     one.tick(LATE)
     assert fetch(one)
@@ -182,7 +182,7 @@ def test_hosts_with_different_logs_that_begin_at_once_are_told(tmp_path):
         keep(identity)
 
     two.store.keep_log = be_slow
-    with pytest.raises(SealError, match="another one, and younger"):
+    with pytest.raises(SealError, match="belongs to another database: nothing is sealed"):
         two.tick(LATE)
 
 

@@ -144,7 +144,7 @@ export class Device {
       throw new WireError("answered", `this device has answered in window ${window} already`);
     }
     if (earlier.length >= reportsPerDevice) {
-      throw new WireError("answered", `a device answers ${reportsPerDevice} times, and this one has`);
+      throw new WireError("answered", `this device has answered as often as it may: ${reportsPerDevice} in all`);
     }
     const price = composed && earlier.length ? 0 : epsilon;
     const spent = all.reduce((sum, each) => sum + each.epsilon, 0);

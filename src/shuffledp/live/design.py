@@ -212,7 +212,7 @@ def _check_live(question: Question) -> None:
         raise UnsupportedError("'auto' is for files: a live collection declares lower and upper")
     if question.optional:
         raise UnsupportedError(
-            "optional is for files: people's devices are asked with a last category for no answer, and "
+            "optional is for files: on devices, write a last category for no answer, and "
             "asked = { skip = true }"
         )
 
@@ -379,7 +379,7 @@ def choose_protocols(survey: Survey, settings: Settings) -> Design:
         raise ParameterError(
             "local_epsilon",
             settings.local_epsilon,
-            f"must be {most}: {where}, people keep nothing from a shuffler that conspires; if it is "
+            f"must be {most}: {where}, nothing is hidden from a shuffler that conspires; if it is "
             "trusted, say trust_the_shuffler (--trust-the-shuffler)",
         )
     designs, refused = [], []

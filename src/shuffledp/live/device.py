@@ -284,7 +284,8 @@ class Device:
             raise WireError("answered", f"this device has answered in window {window} already")
         if len(earlier) >= pledge.reports_per_device:
             raise WireError(
-                "answered", f"a device answers {pledge.reports_per_device} times, and this one has"
+                "answered",
+                f"this device has answered as often as it may: {pledge.reports_per_device:,} in all",
             )
         price = 0.0 if pledge.composed and earlier else pledge.epsilon
         if self._add_up("epsilon") + _read(price) > _read(self._budget):

@@ -92,10 +92,10 @@ def recognize(log: SealLog, known: bytes | None) -> bytes:
         return log.begin()
     identity = log.identify()
     if identity != known:
-        state = "is empty" if identity is None else "is another one"
+        state = "is empty" if identity is None else "belongs to another database"
         raise SealError(
-            f"the seal log {state}, and younger than the database: nothing is sealed or served. Bring back the log that "
-            "belongs to it; if it is lost, windows that are open can only be given up"
+            f"the database was used with a seal log, and this one {state}: nothing is sealed or served. Bring back the log "
+            "of the database; if it is lost, windows that are open can only be given up"
         )
     return identity
 

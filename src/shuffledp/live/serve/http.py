@@ -94,8 +94,8 @@ def choose_certificate(host: str, tls: str | None, folder: Path) -> Certificate 
         raise ParameterError(
             "tls",
             None,
-            f"must be given for host={host!r}: browsers encrypt answers on protected pages (https) only, and plain http "
-            "is one on this very machine alone; write --tls self, or --tls CERT,KEY",
+            f"must be given for host={host!r}: browsers encrypt answers only on pages that come by https, or from this "
+            "very machine; write --tls self, or --tls CERT,KEY",
         )
     if tls is None:
         return None

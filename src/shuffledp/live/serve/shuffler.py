@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from shuffledp.live.serve.http import Certificate
     from shuffledp.live.shuffler import Shuffler
     from shuffledp.live.store import Store
+    from shuffledp.live.wire.document import Collection
 
 
 JUMP = 3600.0
@@ -359,26 +360,28 @@ class ShufflerServer:
         content = {"collections": [{"id": collection.id.hex(), "title": collection.title}]}
         return JSONResponse(content, headers=CORS)
 
-    async def _document(self, request: Request) -> Response:
-        from starlette.responses import Response
-
+    def _find_collection(self, request: Request) -> Collection:
+        """Return the collection, if it is the one that was asked for."""
         collection = self.shuffler.collection
         if request.path_params["id"] != collection.id.hex():
             raise WireError("unknown_collection", "there is no such collection here")
+        return collection
+
+    async def _document(self, request: Request) -> Response:
+        from starlette.responses import Response
+
+        collection = self._find_collection(request)
         return Response(collection.raw, media_type="application/json", headers=CORS)
 
     async def _page(self, request: Request) -> Response:
-        if request.path_params["id"] != self.shuffler.collection.id.hex():
-            raise WireError("unknown_collection", "there is no such collection here")
+        self._find_collection(request)
         where = "'self'" if self._results is None else f"'self' {self._results}"
         return show_asset(request, "/assets/answer.html", connect=where)
 
     async def _privacy(self, request: Request) -> Response:
         from starlette.responses import HTMLResponse
 
-        if request.path_params["id"] != self.shuffler.collection.id.hex():
-            raise WireError("unknown_collection", "there is no such collection here")
-        return HTMLResponse(write_privacy(self.shuffler.collection), headers=PLAIN)
+        return HTMLResponse(write_privacy(self._find_collection(request)), headers=PLAIN)
 
     async def _preflight(self, request: Request) -> Response:
         from starlette.responses import Response
