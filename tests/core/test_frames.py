@@ -47,7 +47,7 @@ def answer_survey():
         "by": ("count", by),
     }
     answers = tuple(
-        QuestionAnswer(name=name, task=task, kind=task, protocol=way.protocol, estimate=estimate)
+        QuestionAnswer(name=name, task=task, protocol=way.protocol, estimate=estimate)
         for name, (task, estimate) in made.items()
     )
     return sdp.SurveyAnswer(name="ways", protocol=way.protocol, answers=answers, n=1000)

@@ -137,7 +137,6 @@ def everything():
     question = QuestionAnswer(
         name="way",
         task="histogram",
-        kind="histogram",
         protocol=answer.protocol,
         estimate=answer.estimate,
     )

@@ -445,6 +445,7 @@ class TestSurveys:
         assert 3.9 < answer.guarantee.epsilon <= 4.0
         assert answer.guarantee.delta <= 1e-6
         assert answer.bounds["pay"].guarantee == answer.bounds["born"].guarantee
+        assert "epsilon = 4)" in answer.explain()  # what the bounds spent is part of it
         (entry,) = sdp.ledger.Ledger(tmp_path / "l.json").entries()
         assert 3.9 < entry.charge.epsilon <= 4.0
         assert entry.note["questions"] == ["pay", "born", "home"]

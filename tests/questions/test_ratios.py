@@ -210,7 +210,7 @@ def test_surveys_have_means_of_rows() -> None:
     assert [each.name for each in answer.answers] == ["km", "far"]
     low, high = answer["km"].estimate.interval(0.999)
     assert low <= TABLE["km"].mean() <= high
-    assert answer["km"].kind == "mean"
+    assert answer["km"].task == "mean"
     assert [row.question for row in survey.plan(PEOPLE).rows] == ["km", "km (rows)", "far"]
 
 

@@ -115,10 +115,10 @@ def test_answers_are_those_of_a_run_but_for_the_noise(prepared, tmp_path):
     assert (answer.name, answer.n, answer.guarantee) == ("commuters", N, run.guarantee)
     truth = make_people()
     for own, other in zip(answer.answers, run.answers, strict=True):
-        assert (own.name, own.task, own.kind, own.notes) == (
+        assert (own.name, own.task, own.by, own.notes) == (
             other.name,
             other.task,
-            other.kind,
+            other.by,
             other.notes,
         )
         assert own.estimate.labels == other.estimate.labels

@@ -23,7 +23,7 @@ largest relative error is made small; a question with twice the weight of anothe
 One question is a survey of one (`Survey.of`): it has a protocol of its own, and no bundle. Both are asked in one way:
 `asking` checks the budget, answers and charges; `prepared` counts the people and asks them. `files` reads a survey,
 `plans` (and `local`, where people trust nobody) finds the protocol and the budget of each of several questions, and
-`answer` and `answers` show what came out.
+`answer` shows what came out, with the `remarks` that belong beside it.
 """
 
 from typing import TYPE_CHECKING
@@ -32,16 +32,7 @@ from shuffledp.core import load_later
 
 if TYPE_CHECKING:
     from shuffledp.engine.columns import open_data
-    from shuffledp.questions.answer import (
-        LEFT_OUT,
-        SEEDED,
-        TRUST,
-        Answer,
-        describe_invalid,
-        tell_dropped,
-        tell_weaker,
-    )
-    from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
+    from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
     from shuffledp.questions.asking import ask, charge, open_spending
     from shuffledp.questions.bounds import Bounds
     from shuffledp.questions.parts import find_error
@@ -49,6 +40,14 @@ if TYPE_CHECKING:
     from shuffledp.questions.plans import SurveyPlan, SurveyRow
     from shuffledp.questions.prepared import Part, Prepared, prepare
     from shuffledp.questions.question import AutoBounds, Question, take_auto
+    from shuffledp.questions.remarks import (
+        LEFT_OUT,
+        SEEDED,
+        TRUST,
+        describe_invalid,
+        tell_dropped,
+        tell_weaker,
+    )
     from shuffledp.questions.source import Source
     from shuffledp.questions.survey import Survey
 
@@ -85,8 +84,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "answer": "LEFT_OUT SEEDED TRUST Answer describe_invalid tell_dropped tell_weaker",
-            "answers": "QuestionAnswer SurveyAnswer",
+            "answer": "Answer QuestionAnswer SurveyAnswer",
             "asking": "ask charge open_spending",
             "bounds": "Bounds",
             "parts": "find_error",
@@ -94,6 +92,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "plans": "SurveyPlan SurveyRow",
             "prepared": "Part Prepared prepare",
             "question": "AutoBounds Question take_auto",
+            "remarks": "LEFT_OUT SEEDED TRUST describe_invalid tell_dropped tell_weaker",
             "source": "Source",
             "survey": "Survey open_data",
         },

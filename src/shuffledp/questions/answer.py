@@ -1,17 +1,21 @@
-"""The answer to a request: the estimate, how private it is, and how it is shown and written."""
+"""What came out: every question with its numbers, and what holds for all of them together.
 
+`QuestionAnswer` is one question with its estimate. A `Release` is one or several of them to the same people, under one
+guarantee: an `Answer` has one, and a `SurveyAnswer` has those of a survey.
+"""
+
+import html
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from shuffledp.core.cells import Bins
 from shuffledp.core.display import (
-    MOMENTS,
     Moment,
     Number,
     Picture,
@@ -21,12 +25,14 @@ from shuffledp.core.display import (
     shorten_label,
     write_dates,
 )
-from shuffledp.core.domain import Categories, Domain, Integers
-from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.mechanism import CentralMechanism, Mechanism
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.estimate import Estimate
+from shuffledp.core.mechanism import CentralMechanism
 from shuffledp.core.notebook import (
     Columns,
     as_html,
+    as_prose,
+    frame_page,
     make_columns,
     say,
     stack,
@@ -36,113 +42,235 @@ from shuffledp.core.notebook import (
 )
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Declared, Task
+from shuffledp.core.steps import draw_distribution
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
 from shuffledp.engine.chunks import Engine
-from shuffledp.engine.codes import Action, OnInvalid
+from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.output import write_result
 from shuffledp.engine.people import People
-from shuffledp.numerics.entropy import SeededWords
-from shuffledp.tasks import Cdf, Histogram, show_answer, task_named
-from shuffledp.tasks.groups import Grouped
+from shuffledp.questions.remarks import (
+    UNITS,
+    explain_run,
+    name_unit,
+    tell_dropped,
+    tell_people,
+    tell_weaker,
+    tell_whose,
+)
+from shuffledp.tasks import show_answer, task_named
 
 if TYPE_CHECKING:
-    from shuffledp.engine.tallies import Collected
+    from shuffledp.engine.tallies import Collected, Reading
     from shuffledp.questions.bounds import Bounds
-
-_DEALT = (
-    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
-    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
-    "So the promise is the protocol's own."
-)
-_PLAYED = (
-    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
-)
-_TRUSTED = (
-    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
-    "this result."
-)
-_COVERED = {
-    Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
-    "there were is not part of the result.",
-    Action.CLAMP: "Numbers {} were moved to the nearest end. They are protected like all others, so how "
-    "many there were is not part of the result.",
-}
-_FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
-_CURATED = (
-    "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
-)
-
-SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
-"""What must be said of every answer with a seed."""
-LEFT_OUT = "how many values were left out, and so n, is exact: that somebody's value was left out is not protected"
-"""What must be said of every answer whose invalid values were dropped."""
-_BECAME = {
-    Action.OTHER: ("became other", "became other"),
-    Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
-}
-TRUST = (
-    "On a file this machine sees every value. The shuffle model, the default, shows what a collection would give in "
-    "which people trust nobody but a shuffler; if they trust this machine, take the central model, which has less noise."
-)
-"""Who trusts whom if a file is asked, and when to take another model: the same sentences everywhere."""
 
 _SHARES = 10  # shares of a population that a remark lists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Answer:
-    """What `ask` returns, and what `shuffledp run` prints."""
+def name_task(task: str, by: str | None) -> str:
+    """Return what is asked, and of which groups.
 
+    >>> name_task("count", None), name_task("count", "way")
+    ('count', 'count by way')
+    """
+    return task if by is None else f"{task} by {by}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuestionAnswer:
+    """One question and its answer."""
+
+    name: str
     task: str
-    """The question by name."""
-    protocol: ShuffleProtocol | Mechanism
-    estimate: Estimate
-    n: int
-    """How many people took part."""
-    level: float = 0.95
-    """Confidence level of the intervals."""
-    column: str | None = None
+    """The task by its name."""
     by: str | None = None
     """The column of the groups; None: it is about everybody together."""
+    protocol: ShuffleProtocol | CentralMechanism
+    estimate: Estimate
+    level: float = 0.95
+    """Confidence level of the intervals."""
+    notes: tuple[str, ...] = ()
+    moments: str | None = None
+    """What dates are counted in, days or seconds since 1970-01-01; None: there are none."""
+    bounds: "Bounds | None" = None
+    """The ends of the range, if a first release estimated them; None: they were declared."""
+
+    def __post_init__(self) -> None:
+        valid_level(self.level)
+
+    @classmethod
+    def of(
+        cls,
+        reading: "Reading",
+        protocol: ShuffleProtocol | CentralMechanism,
+        estimate: Estimate,
+        level: float,
+    ) -> "QuestionAnswer":
+        """Return the estimate as the answer to the question that was read."""
+        return cls(
+            name=reading.name,
+            task=reading.task,
+            by=reading.by,
+            protocol=protocol,
+            estimate=estimate,
+            level=level,
+            notes=reading.notes,
+            moments=reading.moments,
+        )
+
+    @property
+    def picture(self) -> Picture:
+        """What to draw: every number with its error."""
+        shown = show_answer(self.task, self.estimate, self.level)
+        if self.moments is None:
+            return shown
+        return write_dates(shown, self.moments, values=task_named(self.task).dated)
+
+    @property
+    def title(self) -> str:
+        """The question in a line."""
+        return f"{shorten_label(self.name)}: {name_task(self.task, self.by)}"
+
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
+
+    def _columns(self) -> Columns:
+        rows = [
+            [each.when if isinstance(each, Moment) else each for each in row]
+            for row in self.picture.rows
+        ]
+        return make_columns(Number._fields, rows)
+
+    def _repr_html_(self) -> str:
+        """Return how notebooks show it; the guarantee is that of the whole survey."""
+        notes = (say(note) for note in self.notes)
+        return stack(say(self.title, bold=True), as_html(self.picture), *notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings."""
+        return {
+            "task": self.task,
+            "protocol": self.protocol.name,
+            "estimate": self.picture.list_rows(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Release(ABC):
+    """One or several answers of the same people, and what holds for all of them together."""
+
+    protocol: ShuffleProtocol | CentralMechanism
+    answers: tuple[QuestionAnswer, ...]
+    n: int
+    """How many people took part."""
+    where: Filter | None = None
+    """Whom it is about; None: everybody."""
+    people: People | None = None
+    """Whom the rows were about; None: each row was taken to be one person."""
+    unit: str = "row"
+    """Of what the promise is: "person", with all their rows, or "row"."""
+    notes: tuple[str, ...] = ()
+    not_private: tuple[str, ...] = ()
+    """What this tells that no noise protects."""
+    shuffles: tuple[int, ...] = ()
+    """How many people each shuffle had, if messages were collected; () where one machine had the columns."""
+    guarantee_of_sum: Guarantee | None = None
+    """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
+    for_operator: str | None = None
+    """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
+
+    def __post_init__(self) -> None:
+        if self.people is not None:
+            object.__setattr__(self, "unit", name_unit(self.people))
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        return self.answers[0].level
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised, estimated bounds included; of several shuffles, what the smallest of them promises."""
+        own = self.protocol.guarantee
+        for each in self.answers:
+            if each.bounds is not None:  # one release found all bounds
+                return each.bounds.add_up(own)
+        return own
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must not be overlooked, such as NOT PRIVATE."""
+        weaker = tell_weaker(self.protocol, self.n)
+        if len(self.shuffles) > 1:
+            weaker = tell_weaker(self.protocol, min(self.shuffles), apart=True)
+        exposed = [f"NOT PRIVATE: {text}" for text in self.not_private]
+        return exposed if weaker is None else [*exposed, weaker]
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Of what the guarantee is, and against whom it holds if people were shuffled apart.
+
+        >>> from shuffledp import SeededWords, ask, protocols
+        >>> answer = ask([True, False] * 1000, "count", epsilon=1, delta=1e-6, rng=SeededWords(1))
+        >>> both = protocols.rr.make(n=2000, epsilon=1.0, delta=1e-6).guarantee
+        >>> print(replace(answer, shuffles=(1000, 1000), guarantee_of_sum=both).covers[1])
+        This is the guarantee of the smallest of 2 shuffles, with 1,000 people: whoever has the files sees each of them by itself.
+        """
+        unit = UNITS[self.unit]
+        if self.guarantee_of_sum is None:
+            return (unit,)
+        return (
+            unit,
+            f"This is the guarantee of the smallest of {len(self.shuffles):,} shuffles, with {min(self.shuffles):,} "
+            "people: whoever has the files sees each of them by itself.",
+            f"For readers of nothing but the sum: {self.guarantee_of_sum}.",
+        )
+
+    to_pandas = to_pandas
+    to_polars = to_polars
+    to_arrow = to_arrow
+
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """Return a row for each number."""
+
+    def with_bounds(self, bounds: "Mapping[str, Bounds]") -> Self:
+        """Return the same with the ends that a first release estimated, by the name of the question."""
+        answers = (replace(each, bounds=bounds.get(each.name)) for each in self.answers)
+        return replace(self, answers=tuple(answers))
+
+    def _describe_promise(self) -> dict[str, Any]:
+        """Return what is promised against whom, as JSON has it."""
+        summed: dict[str, Any] | None = None
+        if (promise := self.guarantee_of_sum) is not None:
+            summed = {"against": "readers of nothing but the sum"}
+            summed |= {"epsilon": promise.epsilon, "delta": promise.delta, **promise.to_dict()}
+        return {
+            "guarantee": self.guarantee.to_dict(),
+            "shuffles": list(self.shuffles),
+            "guarantee_of_sum": summed,
+            "not_private": list(self.not_private),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Answer(Release):
+    """What `ask` returns for one question, and what `shuffledp run` prints."""
+
+    column: str | None = None
     engine: Engine | None = None
     dealt: bool = False
     """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
     files: tuple[str, ...] = ()
-    where: Filter | None = None
-    """Whom it is about; None: everybody."""
     rows: int | None = None
     invalid: Mapping[str, int] | None = None
     """How many values were left out, by reason; None if that would break the promise."""
     on_invalid: OnInvalid | None = None
     seed: int | None = None
-    notes: tuple[str, ...] = ()
-    not_private: tuple[str, ...] = ()
-    """What this tells that no noise protects."""
-    shuffles: tuple[int, ...] = ()
-    """How many people each shuffle had, if messages were collected; () where one machine had the column."""
-    guarantee_of_sum: Guarantee | None = None
-    """What is promised against readers of nothing but the sum of several shuffles; None: there are none."""
     population: bool = False
     """Whether these people are declared to be a random sample of a population."""
-    moments: str | None = None
-    """What dates are counted in, days or seconds since 1970-01-01; None: the column has none."""
-    people: People | None = None
-    """Whom the rows were about; None: each row was taken to be one person."""
-    unit: str = "row"
-    """Of what the promise is: "person", with all their rows, or "row"."""
-    bounds: "Bounds | None" = None
-    """The ends of the range, if a first release estimated them; None: they were declared."""
-    for_operator: str | None = None
-    """Exact numbers for whoever has the data anyway. Not part of the result: do not publish them."""
-
-    def __post_init__(self) -> None:
-        valid_level(self.level)
-        if self.people is not None:
-            object.__setattr__(self, "unit", name_unit(self.people))
 
     @classmethod
     def of(
@@ -158,49 +286,68 @@ class Answer:
         >>> Answer.of(Collected(protocol=p, tally=Tally(counts=np.array([3, 1]), users=4)))
         Answer(histogram, 4 people, krr)
         """
-        asked = None if collected.form is None else collected.form.readings[0]
-        return cls(
-            task=collected.protocol.task if asked is None else asked.task,
+        protocol, form, task = collected.in_force, collected.form, collected.protocol.task
+        asked = None if form is None else form.readings[0]
+        question = QuestionAnswer(
+            name=task if asked is None else asked.name,
+            task=task if asked is None else asked.task,
             by=None if asked is None else asked.by,
             moments=None if asked is None else asked.moments,
-            notes=() if asked is None else asked.notes,
-            protocol=collected.in_force,
+            protocol=protocol,
             estimate=collected.estimate,
-            n=collected.tally.users,
             level=level,
+        )
+        return cls(
+            protocol=protocol,
+            answers=(question,),
+            n=collected.tally.users,
+            notes=() if asked is None else asked.notes,
             files=files,
             shuffles=collected.shuffles,
             guarantee_of_sum=collected.guarantee_of_sum,
-            unit="row" if collected.form is None else collected.form.unit,
+            unit="row" if form is None else form.unit,
         )
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What was promised, estimated bounds included; of several shuffles, what the smallest of them promises."""
-        own = self.protocol.guarantee
-        return own if self.bounds is None else self.bounds.add_up(own)
+    def question(self) -> QuestionAnswer:
+        """The question with its numbers."""
+        (answered,) = self.answers
+        return answered
 
     @property
-    def promised(self) -> tuple[str, ...]:
-        """The guarantee in a line, and against whom it holds if people were shuffled apart."""
-        promise = f"{self.protocol.name}: {self.guarantee}."
-        apart = tell_shuffles(self.shuffles, self.guarantee_of_sum)
-        return (promise, UNITS[self.unit], *apart)
+    def task(self) -> str:
+        """The question by name."""
+        return self.question.task
+
+    @property
+    def by(self) -> str | None:
+        """The column of the groups; None: it is about everybody together."""
+        return self.question.by
+
+    @property
+    def estimate(self) -> Estimate:
+        """The numbers, with their errors."""
+        return self.question.estimate
+
+    @property
+    def bounds(self) -> "Bounds | None":
+        """The ends of the range, if a first release estimated them; None: they were declared."""
+        return self.question.bounds
 
     @property
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
-        shown = show_answer(self.task, self.estimate, self.level)
-        if self.moments is None:
-            return shown
-        return write_dates(shown, self.moments, values=task_named(self.task).dated)
+        return self.question.picture
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        """The guarantee in a line, of what it is, and against whom it holds if people were shuffled apart."""
+        return (f"{self.protocol.name}: {self.guarantee}.", *self.covers)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the task remarks about this estimate."""
-        about = tell_people(self.n)
-        if self.population:
-            about = self._tell_population()
+        about = self._tell_population() if self.population else tell_people(self.n)
         bounds = () if self.bounds is None else self.bounds.tell()
         return (*bounds, about, *task_named(self.task).tell(self.estimate))
 
@@ -223,13 +370,13 @@ class Answer:
         noise = self.estimate.exact_interval((1 + self.level) / 2)
         ends = [np.broadcast_to(np.asarray(end, dtype=np.float64), (len(rows),)) for end in noise]
         low, high = bound_population(ends[0], ends[1], self.n, (1 - self.level) / 4)
-        found = []
+        shares = []
         for row, least, most in zip(rows, low.tolist(), high.tolist(), strict=True):
             share = row.value / self.n
             spread = min(max(share, 0.0), 1.0)
             error = math.hypot(row.stderr / self.n, math.sqrt(spread * (1 - spread) / self.n))
-            found.append(Number(row.label, share, error, least, most))
-        return tuple(found)
+            shares.append(Number(row.label, share, error, least, most))
+        return tuple(shares)
 
     def _tell_population(self) -> str:
         shown = keep_largest(list(self.shares), _SHARES)
@@ -247,45 +394,28 @@ class Answer:
         """The question in a line."""
         of = "" if self.column is None else f" of {shorten_label(self.column)}"
         of += "" if self.by is None else f" by {shorten_label(self.by)}"
-        whose = tell_whose(self.where)
         out = sum((self.invalid or {}).values())
         left = f" ({out:,} left out)" if out else ""
-        return f"{self.task}{of}, {self.n:,} people{whose}{left}"
-
-    @property
-    def warnings(self) -> list[str]:
-        """What must not be overlooked, such as NOT PRIVATE."""
-        return list_warnings(self.protocol, self.n, self.not_private, self.shuffles)
+        return f"{self.task}{of}, {self.n:,} people{tell_whose(self.where)}{left}"
 
     @property
     def dropped(self) -> str | None:
         """How many people were left out, if somebody was."""
         return tell_dropped(self.invalid, self.rows, self.n)
 
-    @property
-    def _said_of_machine(self) -> str:
-        if not isinstance(self.protocol, ShuffleProtocol):
-            return _CURATED
-        return _DEALT if self.dealt else _PLAYED
-
     def explain(self) -> str:
         """Return what was promised to whom, and what happened in this run, in plain words."""
         from shuffledp.accounting.explain import explain
 
-        words = [
-            explain(self.protocol, self.shuffles, self.guarantee),
-            UNITS[self.unit],
-            *tell_shuffles(self.shuffles, self.guarantee_of_sum),
-        ]
+        said = [explain(self.protocol, self.shuffles, self.guarantee), *self.covers]
         if self.engine is not None:
-            said = [self._said_of_machine.format(self.engine.name), _TRUSTED, self.dropped]
-            said.extend(_explain_covered(self.on_invalid))
-            words.append("In this run. " + " ".join(each for each in said if each is not None))
-        return "\n\n".join(words)
+            curated = not isinstance(self.protocol, ShuffleProtocol)
+            run = explain_run(self.engine.name, curated, self.dealt, self.dropped, self.on_invalid)
+            said.append(run)
+        return "\n\n".join(said)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
-        promise = self.guarantee
         return {
             "task": self.task,
             "protocol": self.protocol.name,
@@ -301,13 +431,11 @@ class Answer:
             "rows": self.rows,
             "invalid": None if self.invalid is None else dict(self.invalid),
             "on_invalid": None if self.on_invalid is None else self.on_invalid.value,
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
             "level": self.level,
             "estimate": self.picture.list_rows(),
-            "guarantee": promise.to_dict(),
-            **describe_shuffles(self.shuffles, self.guarantee_of_sum),
-            "not_private": list(self.not_private),
+            **self._describe_promise(),
             "seed": self.seed,
             "notes": [*self.notes, *self.remarks],
             **({"population": [row.to_dict() for row in self.shares]} if self.population else {}),
@@ -316,16 +444,8 @@ class Answer:
             "version": __version__,
         }
 
-    to_pandas = to_pandas
-    to_polars = to_polars
-    to_arrow = to_arrow
-
     def _columns(self) -> Columns:
-        rows = [
-            [each.when if isinstance(each, Moment) else each for each in row]
-            for row in self.picture.rows
-        ]
-        return make_columns(Number._fields, rows)
+        return self.question._columns()
 
     def write(self, path: str | Path) -> Path:
         """Write it to a file: everything (.json), or a row for each number (.csv, .tsv, .parquet).
@@ -350,14 +470,14 @@ class Answer:
             or shown.curve is not None
             or (shown.limits is not None and len(shown.rows) > 1)
         )
-        promise, *apart = self.promised
+        promise, *covers = self.promised
         return plot_estimate(
             shown,
             Path(path),
             title=self.title,
             finding=state_finding(shown) if told else "",
             warnings=self.warnings,
-            notes=[promise.removesuffix("."), *apart, *self.notes, *self.remarks],
+            notes=[promise.removesuffix("."), *covers, *self.notes, *self.remarks],
             brief=[f"{promise.partition('; by ')[0]}.", UNITS[self.unit]],
             axis="people" if shown.people is not None else self.column or "",
             model=self.guarantee.model.value,
@@ -379,265 +499,146 @@ class Answer:
         return [line for line in (*said, *self.promised) if line is not None]
 
 
-UNITS = {
-    "person": "Protected is one person with all their rows.",
-    "row": "Each row is taken to be one person: protected is one row.",
-}
-"""Of what a promise is, in words."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SurveyAnswer(Release):
+    """All answers of a survey, and the one guarantee that covers them together."""
 
+    name: str
+    """What the survey is called."""
 
-def name_unit(people: People | None) -> str:
-    """Of what a promise is: "person" if a column names the person, otherwise "row".
+    @classmethod
+    def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
+        """Return all answers that a tally of a survey gives; see `Prepared.randomize`."""
+        from shuffledp.protocols.bundle import BundleAnalyzer
+        from shuffledp.protocols.one_question import OneQuestionAnalyzer
 
-    >>> name_unit(None), name_unit(People.read("visitor"))
-    ('row', 'person')
-    """
-    return "row" if people is None else "person"
+        form, analyzer = collected.form, collected.protocol.analyzer
+        if form is None or not isinstance(analyzer, BundleAnalyzer | OneQuestionAnalyzer):
+            raise ParameterError("collected", collected.protocol.name, "must be of a survey")
+        answers = (
+            QuestionAnswer.of(reading, part, reading.read(estimate), level)
+            for reading, part, estimate in zip(
+                form.readings, analyzer.parts, analyzer.estimates(collected.tally), strict=True
+            )
+        )
+        return cls(
+            name=form.title or "survey",
+            protocol=collected.in_force,
+            answers=tuple(answers),
+            n=collected.tally.users,
+            shuffles=collected.shuffles,
+            guarantee_of_sum=collected.guarantee_of_sum,
+            unit=form.unit,
+        )
 
+    @property
+    def bounds(self) -> "dict[str, Bounds]":
+        """The ends that a first release found, by the name of the question."""
+        return {each.name: each.bounds for each in self.answers if each.bounds is not None}
 
-def tell_unit(people: People | None) -> str:
-    """Return the same in words.
+    @property
+    def title(self) -> str:
+        """One line about the survey."""
+        asked = f"{len(self.answers)} questions, {self.n:,} people"
+        return f"{shorten_label(self.name)}: {asked}{tell_whose(self.where)}"
 
-    >>> tell_unit(None)
-    'Each row is taken to be one person: protected is one row.'
-    """
-    return UNITS[name_unit(people)]
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was found before the questions were asked, and what the promise covers."""
+        bounds = (
+            f"{name}: {text}"
+            for name, bounds in self.bounds.items()
+            for text in bounds.tell(shared=True)
+        )
+        return (*bounds, *self.notes, *self.covers)
 
+    @property
+    def _about(self) -> str:
+        return tell_people(self.n, several=True)
 
-def tell_whose(where: Filter | None) -> str:
-    """Whom a title is about.
+    def __getitem__(self, name: str) -> QuestionAnswer:
+        for answer in self.answers:
+            if answer.name == name:
+                return answer
+        names = ", ".join(answer.name for answer in self.answers)
+        raise ParameterError("question", name, f"must be one of {names}")
 
-    >>> tell_whose(Filter.read("age > 18"))
-    ' with age > 18'
-    """
-    if where is None:
-        return ""
-    named = shorten_label(str(where))
-    return f", of whom those with {named} count" if where.private else f" with {named}"
+    def explain(self) -> str:
+        """Return what was promised to whom, in plain words."""
+        from shuffledp.accounting.explain import explain
 
+        return "\n\n".join([explain(self.protocol, self.shuffles, self.guarantee), *self.remarks])
 
-def tell_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> tuple[str, ...]:
-    """Against whom the guarantee of several shuffles holds; nothing where there is no other one of their sum.
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""
+        bounds = {name: each.to_dict() for name, each in self.bounds.items()}
+        return {
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "n": self.n,
+            "unit": self.unit,
+            "where": None if self.where is None else str(self.where),
+            "questions": {answer.name: answer.to_dict() for answer in self.answers},
+            **self._describe_promise(),
+            "notes": list(self.notes),
+            **({"bounds": bounds} if bounds else {}),
+            "version": __version__,
+        }
 
-    >>> from shuffledp import protocols
-    >>> both = protocols.rr.make(n=2000, epsilon=1.0, delta=1e-6).guarantee
-    >>> print(tell_shuffles((1000, 1000), both)[0])
-    This is the guarantee of the smallest of 2 shuffles, with 1,000 people: whoever has the files sees each of them by itself.
-    """
-    if of_sum is None:
-        return ()
-    return (
-        f"This is the guarantee of the smallest of {len(shuffles):,} shuffles, with {min(shuffles):,} people: "
-        "whoever has the files sees each of them by itself.",
-        f"For readers of nothing but the sum: {of_sum}.",
-    )
+    def _columns(self) -> Columns:
+        rows = [(answer.name, *row) for answer in self.answers for row in answer.picture.rows]
+        return make_columns(["question", *Number._fields], rows)
 
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON."""
+        place = Path(path)
+        place.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        return place
 
-def describe_shuffles(shuffles: Sequence[int], of_sum: Guarantee | None) -> dict[str, Any]:
-    """Return the same as JSON has it.
+    def __repr__(self) -> str:
+        return f"SurveyAnswer({self.title})"
 
-    >>> describe_shuffles((), None)
-    {'shuffles': [], 'guarantee_of_sum': None}
-    """
-    told: dict[str, Any] | None = None
-    if of_sum is not None:
-        told = {"against": "readers of nothing but the sum"}
-        told |= {"epsilon": of_sum.epsilon, "delta": of_sum.delta, **of_sum.to_dict()}
-    return {"shuffles": list(shuffles), "guarantee_of_sum": told}
+    def __str__(self) -> str:
+        said = [self.title]
+        for answer in self.answers:
+            said += ["", answer.title, as_text(answer.picture), *answer.notes]
+        promised = (self._about, f"{self.guarantee}.", *self.remarks)
+        return "\n".join([*said, "", *(f"{text}." for text in self.warnings), *promised])
 
+    def _repr_html_(self) -> str:
+        """Return how notebooks show it: no headings, which are the notebook's own."""
+        warnings = (say(f"{text}.", bold=True) for text in self.warnings)
+        drawn = (
+            stack(draw_distribution(answer.picture), answer._repr_html_())
+            for answer in self.answers
+        )
+        told = map(say, (self._about, self._promised, *self.remarks))
+        return stack(say(self.title, bold=True), *warnings, *drawn, *told)
 
-def list_warnings(
-    protocol: ShuffleProtocol | CentralMechanism,
-    n: int,
-    not_private: Sequence[str],
-    shuffles: Sequence[int] = (),
-) -> list[str]:
-    """Return what must not be overlooked in an answer of n people, who may have been shuffled apart."""
-    apart = len(shuffles) > 1
-    exposed = [f"NOT PRIVATE: {text}" for text in not_private]
-    weaker = tell_weaker(protocol, min(shuffles) if apart else n, apart=apart)
-    return exposed if weaker is None else [*exposed, weaker]
+    @property
+    def _promised(self) -> str:
+        return f"For all questions together: {self.guarantee}."
 
+    def _page_body(self) -> str:
+        parts = [f"<h1>{html.escape(self.title)}</h1>"]
+        parts += [f"<p><b>{html.escape(text)}.</b></p>" for text in self.warnings]
+        for answer in self.answers:
+            parts.append(f"<h2>{html.escape(answer.title)}</h2>")
+            parts.append(draw_distribution(answer.picture))
+            parts.append(as_html(answer.picture))
+            parts += [f"<p>{as_prose(note)}</p>" for note in answer.notes]
+        parts.append(f"<p>{html.escape(self._about)}</p>")
+        parts.append(f"<h2>The promise</h2><p>{html.escape(self._promised)}</p>")
+        parts += [f"<p>{as_prose(text)}</p>" for text in self.explain().split("\n\n")]
+        return "".join(parts)
 
-def tell_weaker(
-    protocol: ShuffleProtocol | CentralMechanism, n: int, *, apart: bool = False
-) -> str | None:
-    """Return what is lost if fewer people took part than the noise was made for; None if nothing is.
-
-    `apart`: n people are those of the smallest of several shuffles.
-
-    >>> from shuffledp import protocols
-    >>> planned = protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
-    >>> tell_weaker(planned.with_people(90_000), 90_000)[:19]
-    'WEAKER THAN PLANNED'
-    """
-    asked, promise = protocol.parameters, protocol.guarantee
-    planned = asked.get("n")
-    if planned is None or n >= planned:
-        return None
-    if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
-        return None
-    came = f"the smallest shuffle had {n:,}" if apart else f"{n:,} took part"
-    return (
-        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {came}; "
-        "the guarantee below is the one for them"
-    )
-
-
-def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
-    """What happened to invalid values that are part of the result."""
-    for action, words in _COVERED.items():
-        faults = () if policy is None else policy.faults_with(action)
-        if faults:
-            text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
-            yield text[0].upper() + text[1:]
-
-
-def tell_dropped(invalid: Mapping[str, int] | None, rows: int | None, n: int) -> str | None:
-    """Return how many people were left out, if somebody was.
-
-    >>> tell_dropped({"null": 1, "nan": 0}, 10, 9)
-    "1 of 10 values were invalid (null 1) and were left out: n is 9, and the promise is made for that many. These numbers are exact: that somebody's value was left out is not protected."
-    """
-    faults = {} if invalid is None else invalid
-    count = sum(faults.values())
-    if not count:
-        return None
-    return (
-        f"{count:,} of {rows:,} values were invalid ({list_reasons(faults)}) and were left "
-        f"out: n is {n:,}, and the promise is made for that many. These numbers are exact: "
-        "that somebody's value was left out is not protected."
-    )
-
-
-def list_reasons(invalid: Mapping[str, int]) -> str:
-    """Why values were invalid, and how many of them.
-
-    >>> list_reasons({"null": 1200, "unknown": 0})
-    'null 1,200'
-    """
-    return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
-
-
-def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
-    """Return how many values became 'other' or the end of a range, for the operator alone; None: none did.
-
-    >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
-    '1 invalid value (out_of_range 1) was moved to the end of the range'
-    """
-    said = []
-    for action, (one, several) in _BECAME.items():
-        inside = {fault: invalid[fault] for fault in policy.faults_with(action)}
-        count = sum(inside.values())
-        if count:
-            became = f"value ({list_reasons(inside)}) {one}"
-            became = became if count == 1 else f"values ({list_reasons(inside)}) {several}"
-            said.append(f"{count:,} invalid {became}")
-    return "; ".join(said) or None
-
-
-def describe_invalid(
-    policy: OnInvalid, invalid: Mapping[str, int]
-) -> tuple[dict[str, int] | None, str | None]:
-    """Return the numbers of invalid values if a result may hold them, otherwise a line for the operator.
-
-    Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
-    inside: its exact count, beside the noisy one, would undo the noise.
-
-    >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
-    (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
-    """
-    said = tell_recoded(policy, invalid)
-    covered = {fault for action in _BECAME for fault in policy.faults_with(action)}
-    public = {fault: count for fault, count in invalid.items() if fault not in covered}
-    alone = None if said is None else f"For you alone (exact, so not private): {said}."
-    return (public if not covered or policy.drops else None), alone
-
-
-def expose(
-    rng: WordSource | None,
-    where: Filter | None,
-    declared: Declared | None = None,
-    policy: OnInvalid = OnInvalid.ERROR,
-) -> tuple[str, ...]:
-    """Return what of the answers is not private, and why."""
-    seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
-    exposed = None if where is None else where.expose()
-    own = () if declared is None else declared.not_private
-    left_out = (LEFT_OUT,) if policy.drops else ()
-    return (*seeded, *own, *([] if exposed is None else [exposed]), *left_out)
-
-
-def tell_people(n: int, *, several: bool = False) -> str:
-    """Whom intervals are about.
-
-    >>> tell_people(3000)
-    'The interval is about these 3,000 people: it covers the noise, and no sampling error.'
-    """
-    said = "The intervals are" if several else "The interval is"
-    covers = "they cover" if several else "it covers"
-    return f"{said} about these {n:,} people: {covers} the noise, and no sampling error."
-
-
-def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimate:
-    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf; by group, too.
-
-    >>> from shuffledp import Integers
-    >>> from shuffledp.core.estimate import NormalError
-    >>> from shuffledp.tasks import Histogram
-    >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
-    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), limits=(0, 7), labels=("15889", "15890"))
-    >>> date_labels(counted, days, "days").labels
-    ('2013-07-03', '2013-07-04')
-    """
-    if unit is None or estimate.labels is None:
-        return estimate
-    write, domain, bins = MOMENTS[unit], question.domain, question.bins
-    groups: tuple[str, ...] = ("",)
-    if isinstance(question, Grouped):
-        bins, (domain, named) = question.asked.bins, question.domain.parts
-        groups = tuple(f"{group}, " for group in named.labels)
-    if isinstance(domain, Bins):
-        own = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
-    elif bins and isinstance(domain, Integers):
-        own = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
-    elif isinstance(question, Cdf):
-        own = [f"<= {write(point)}" for point in question.at or ()]
-    else:
-        return estimate
-    labels = tuple(group + each for group in groups for each in own)
-    return replace(estimate, labels=labels) if len(labels) == len(estimate.labels) else estimate
-
-
-def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain | None:
-    """Return the bins of a question, with dates for names where they are bins of dates."""
-    asked = question.asked if isinstance(question, Grouped) else type(question)
-    if bins is None or unit is None or not asked.bins or not isinstance(bins, Bins | Integers):
-        return bins
-    plain = Estimate(
-        value=np.zeros(bins.size), error=NormalError(stderr=0.0), limits=(0, 0), labels=bins.labels
-    )
-    return Categories(k=bins.size, names=date_labels(plain, Histogram(domain=bins), unit).labels)
-
-
-def tell_moments(moments: str | None) -> list[str]:
-    """Return what dates are counted in."""
-    if moments is None:
-        return []
-    return [f"Dates count as {moments} since 1970-01-01, and their errors are {moments}."]
-
-
-def tell_filter(where: Filter | None) -> list[str]:
-    """Whom the question is about, and that their number is exact."""
-    if where is None:
-        return []
-    if where.private:
-        return [
-            f"The question is about the people with {where}. Everybody stays, and whoever is not among them counts as "
-            "nothing: how many they are is protected like the answer is."
-        ]
-    return [
-        f"The question is about the people with {where}. This filter is part of the question, and n is "
-        "the number of people that it takes: it is exact, and that somebody is among them is not protected"
-        + (", for it was declared to be public." if where.public else ".")
-    ]
+    def plot(self, path: str | Path) -> Path:
+        """Write one HTML page: all questions and the promise in words; no script, no outside file."""
+        style = (
+            "table{display:block;overflow-x:auto;border-collapse:collapse}td,th{padding:.1em .6em;white-space:nowrap}"
+            "th{font-weight:normal}thead th{opacity:.7}code{font-size:.92em}"
+        )
+        page = frame_page(self.title, self._page_body(), style)
+        place = Path(path)
+        place.write_text(page, encoding="utf-8")
+        return place

@@ -26,7 +26,7 @@ from shuffledp.questions.survey import Survey
 if TYPE_CHECKING:
     from shuffledp.core.privacy import Guarantee
     from shuffledp.ledger import Budget, Ledger, Spending
-    from shuffledp.questions.answers import SurveyAnswer
+    from shuffledp.questions.answer import SurveyAnswer
 
 End = float | str | date | None
 """An end of a range: a number, or a date."""

@@ -20,7 +20,7 @@ a union bound.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -45,7 +45,7 @@ from shuffledp.numerics.intervals import Difference, DifferenceError, DiscreteLa
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.planner.question import candidates
 from shuffledp.protocols import correlated_histogram
-from shuffledp.questions.answer import Answer
+from shuffledp.questions.answer import Answer, SurveyAnswer
 from shuffledp.questions.prepared import Prepared, prepare
 from shuffledp.questions.question import AutoBounds, Question
 from shuffledp.questions.survey import Survey
@@ -53,7 +53,6 @@ from shuffledp.tasks.numbers import Bin, Cdf, Range
 
 if TYPE_CHECKING:
     from shuffledp.ledger import Spending
-    from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
 
 __all__ = [
     "ALL",
@@ -364,7 +363,7 @@ class Bounding:
         level: float,
         report: Report | None,
         spending: "Spending | None",
-    ) -> "Answer | SurveyAnswer":
+    ) -> Answer | SurveyAnswer:
         """Count the bands, choose the ends, and ask the questions with the rest of the budget.
 
         If that fails, even because no band has enough people, the first release has been spent, and is charged.
@@ -376,7 +375,7 @@ class Bounding:
         counted = replace(first, bounding=None).answer(level=level, report=report)
         try:
             found = {}
-            for each, part in zip(self.banded, self._list_parts(counted), strict=True):
+            for each, part in zip(self.banded, counted.answers, strict=True):
                 with self.survey.locate(each.question):
                     given = (counted.n, counted.guarantee, part.protocol.name, level)
                     found[each.question.name] = each.find(part.estimate, *given)
@@ -387,17 +386,11 @@ class Bounding:
                 spending.mark_released(spending.charge(counted.guarantee, note))
             spent = f"epsilon = {round_up(counted.guarantee.epsilon, 6)}"
             raise UnsupportedError(f"{error}; the release of the bands spent {spent}") from error
-        if isinstance(answer, Answer):
-            return replace(answer, bounds=found[self.survey.questions[0].name])
-        return replace(answer, bounds=found)
-
-    @staticmethod
-    def _list_parts(counted: "Answer | SurveyAnswer") -> "Sequence[Answer | QuestionAnswer]":
-        return [counted] if isinstance(counted, Answer) else counted.answers
+        return answer.with_bounds(found)
 
     def _ask(
         self, found: Mapping[str, "Bounds"], level: float, report: Report | None
-    ) -> "Answer | SurveyAnswer":
+    ) -> Answer | SurveyAnswer:
         """The answer to the questions with these bounds, by the rest of the budget."""
         settled = {
             each.question.name: each.settle(found[each.question.name]) for each in self.banded

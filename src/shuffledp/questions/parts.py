@@ -1,12 +1,19 @@
-"""One question of a survey: where it stands, which protocol answers it, and how large its error is."""
+"""One question of a survey: which protocol answers it, how large its error is, and how its bins are named."""
 
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shuffledp import protocols
+from shuffledp.core.cells import Bins
+from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Categories, Domain, Integers
+from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import Promise, ShuffleProtocol
@@ -15,8 +22,8 @@ from shuffledp.mechanisms.several import Asked, Several
 from shuffledp.planner import choose
 from shuffledp.planner.question import Problem, curators
 from shuffledp.planner.rows import measure, worst_case
-from shuffledp.tasks import task_named
-from shuffledp.tasks.groups import spread_groups
+from shuffledp.tasks import Cdf, Histogram, task_named
+from shuffledp.tasks.groups import Grouped, spread_groups
 
 if TYPE_CHECKING:
     from shuffledp.questions.question import Question
@@ -124,3 +131,44 @@ def seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
     if "seed" not in made.parameters:
         return made
     return protocols.make(made.name, **{**made.parameters, "seed": chosen})
+
+
+def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimate:
+    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf; by group, too.
+
+    >>> from shuffledp import Integers
+    >>> from shuffledp.core.estimate import NormalError
+    >>> from shuffledp.tasks import Histogram
+    >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
+    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), limits=(0, 7), labels=("15889", "15890"))
+    >>> date_labels(counted, days, "days").labels
+    ('2013-07-03', '2013-07-04')
+    """
+    if unit is None or estimate.labels is None:
+        return estimate
+    write, domain, bins = MOMENTS[unit], question.domain, question.bins
+    groups: tuple[str, ...] = ("",)
+    if isinstance(question, Grouped):
+        bins, (domain, named) = question.asked.bins, question.domain.parts
+        groups = tuple(f"{group}, " for group in named.labels)
+    if isinstance(domain, Bins):
+        own = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
+    elif bins and isinstance(domain, Integers):
+        own = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
+    elif isinstance(question, Cdf):
+        own = [f"<= {write(point)}" for point in question.at or ()]
+    else:
+        return estimate
+    labels = tuple(group + each for group in groups for each in own)
+    return replace(estimate, labels=labels) if len(labels) == len(estimate.labels) else estimate
+
+
+def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain | None:
+    """Return the bins of a question, with dates for names where they are bins of dates."""
+    asked = question.asked if isinstance(question, Grouped) else type(question)
+    if bins is None or unit is None or not asked.bins or not isinstance(bins, Bins | Integers):
+        return bins
+    plain = Estimate(
+        value=np.zeros(bins.size), error=NormalError(stderr=0.0), limits=(0, 0), labels=bins.labels
+    )
+    return Categories(k=bins.size, names=date_labels(plain, Histogram(domain=bins), unit).labels)

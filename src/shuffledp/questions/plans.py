@@ -32,7 +32,7 @@ from shuffledp.planner.rows import evaluate
 from shuffledp.protocols import bundle, make, spec
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has_fixed_delta
-from shuffledp.questions.answers import name_task
+from shuffledp.questions.answer import name_task
 from shuffledp.questions.local import LocalWay, choose_way
 from shuffledp.questions.parts import (
     choose_curators,

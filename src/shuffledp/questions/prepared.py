@@ -28,11 +28,13 @@ from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.choice import choose, curator_error
-from shuffledp.questions.answer import (
+from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
+from shuffledp.questions.parts import date_bins, date_labels, name_bins, seed_functions
+from shuffledp.questions.people import make_people
+from shuffledp.questions.question import Question
+from shuffledp.questions.ratios import answer_mean, join_mean, prepare_curated
+from shuffledp.questions.remarks import (
     TRUST,
-    Answer,
-    date_bins,
-    date_labels,
     describe_invalid,
     expose,
     name_unit,
@@ -42,10 +44,6 @@ from shuffledp.questions.answer import (
     tell_unit,
     tell_weaker,
 )
-from shuffledp.questions.parts import name_bins, seed_functions
-from shuffledp.questions.people import make_people
-from shuffledp.questions.question import Question
-from shuffledp.questions.ratios import answer_mean, join_mean, prepare_curated
 from shuffledp.questions.survey import Survey, use_grid
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
     from shuffledp.engine.messages import Randomized
     from shuffledp.engine.tallies import Form, Reading
     from shuffledp.ledger import Spending
-    from shuffledp.questions.answers import SurveyAnswer
     from shuffledp.questions.bounds import Bounding
     from shuffledp.questions.plans import SurveyPlan
     from shuffledp.questions.ratios import Ratio
@@ -219,7 +216,7 @@ class Prepared:
         level: float = 0.95,
         report: Report | None = None,
         spending: "Spending | None" = None,
-    ) -> "Answer | SurveyAnswer":
+    ) -> Answer | SurveyAnswer:
         """Randomize, shuffle, tally and estimate, question by question: their words are independent.
 
         A curator answers exactly and adds the noise. What could not be charged is refused before anybody is asked.
@@ -232,23 +229,20 @@ class Prepared:
             return answer_mean(self, self.lone, level, report)
         if self.survey.alone:
             return self._answer_one(level, report)
-        from shuffledp.questions.answers import QuestionAnswer, SurveyAnswer
-
         answers: list[QuestionAnswer] = []
         recoded = []
         for part, ran in self._run_all(report):
             name = part.question.name
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
-            found = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
-            answers.append(replace(found, moments=part.column.moments))
+            answered = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
+            answers.append(replace(answered, moments=part.column.moments))
             answers = join_mean(answers, self.ratios)
         return SurveyAnswer(
             name=self.survey.title,
             protocol=self.protocol,
             answers=tuple(answers),
             n=self.people,
-            level=level,
             where=self.where,
             not_private=self.not_private,
             people=self.survey.people,
@@ -277,14 +271,21 @@ class Prepared:
         made, column = part.protocol, part.column
         ran = self._run(part, report)
         public, private = describe_invalid(part.policy, ran.invalid or {})
-        return Answer(
+        made = made.with_people(ran.n) if isinstance(made, ShuffleProtocol) else made
+        answered = QuestionAnswer(
+            name=part.question.name,
             task=part.question.task,
-            protocol=made.with_people(ran.n) if isinstance(made, ShuffleProtocol) else made,
-            estimate=ran.estimate,
-            n=ran.n,
-            level=level,
-            column=column.name,
             by=part.question.shown_by,
+            protocol=made,
+            estimate=ran.estimate,
+            level=level,
+            moments=column.moments,
+        )
+        return Answer(
+            protocol=made,
+            answers=(answered,),
+            n=ran.n,
+            column=column.name,
             engine=self.engine,
             dealt=ran.dealt,
             files=tuple(file.path for file in column.files),
@@ -297,7 +298,6 @@ class Prepared:
             notes=self.notes,
             not_private=self.not_private,
             population=part.question.population,
-            moments=column.moments,
             for_operator=self._tell_operator(private),
         )
 

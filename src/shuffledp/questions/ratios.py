@@ -29,13 +29,13 @@ from shuffledp.mechanisms import geometric
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.numerics.intervals.laplace import DiscreteLaplaceError
 from shuffledp.numerics.intervals.sample import RatioError
-from shuffledp.questions.answer import Answer, expose
+from shuffledp.questions.answer import Answer, QuestionAnswer
 from shuffledp.questions.question import Question
+from shuffledp.questions.remarks import expose
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks import Sum
 
 if TYPE_CHECKING:
-    from shuffledp.questions.answers import QuestionAnswer
     from shuffledp.questions.prepared import Prepared
 
 __all__ = ["Ratio", "answer_mean", "find_half", "join_mean", "prepare_curated", "split_mean"]
@@ -188,9 +188,7 @@ class Ratio:
         return replace(self, half=1.0).combine(top, rows)
 
 
-def join_mean(
-    answers: "list[QuestionAnswer]", ratios: Mapping[str, Ratio]
-) -> "list[QuestionAnswer]":
+def join_mean(answers: list[QuestionAnswer], ratios: Mapping[str, Ratio]) -> list[QuestionAnswer]:
     """The answers, with a mean in the place of its numerator and denominator, if they came last.
 
     >>> join_mean([], {})
@@ -199,12 +197,11 @@ def join_mean(
     for ratio in ratios.values():
         if answers[-1].name == ratio.parts[1].name:
             top, rows = answers[-2:]
-            kind = ratio.question.task
             mean = replace(
                 top,
                 name=ratio.question.name,
-                task=kind,
-                kind=kind,
+                task=ratio.question.task,
+                by=None,
                 estimate=ratio.combine(top.estimate, rows.estimate),
                 notes=(),
                 moments=ratio.moments,
@@ -253,12 +250,18 @@ def answer_mean(ready: "Prepared", ratio: Ratio, level: float, report: Report | 
         assert not isinstance(made, ShuffleProtocol)
         estimate = ratio.release(made, ready.rng)
     column = ready.parts[0].column
-    return Answer(
+    answered = QuestionAnswer(
+        name=ratio.question.name,
         task=ratio.question.task,
         protocol=made,
         estimate=estimate,
-        n=ready.people,
         level=level,
+        moments=ratio.moments,
+    )
+    return Answer(
+        protocol=made,
+        answers=(answered,),
+        n=ready.people,
         column=column.name,
         engine=ready.engine,
         dealt=dealt,
@@ -269,6 +272,5 @@ def answer_mean(ready: "Prepared", ratio: Ratio, level: float, report: Report | 
         seed=ready.seed,
         notes=ready.notes,
         not_private=ready.not_private,
-        moments=ratio.moments,
         for_operator=ready.for_operator,
     )

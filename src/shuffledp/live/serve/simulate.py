@@ -150,7 +150,7 @@ def _read_codes(
     from shuffledp.engine.chunks import add_invalid, code_chunk
     from shuffledp.engine.codes import Coder, OnInvalid
     from shuffledp.engine.columns import open_column, read_chunks
-    from shuffledp.questions.answer import tell_recoded
+    from shuffledp.questions.remarks import tell_recoded
 
     coder = Coder.for_part(domain, OnInvalid.read(on_invalid))
     chunks = read_chunks(open_column(paths, name, where=where))

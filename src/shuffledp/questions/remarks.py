@@ -1,0 +1,242 @@
+"""What must be said beside the numbers of an answer: who was trusted, about whom, what is not private, what was invalid."""
+
+from collections.abc import Iterator, Mapping
+
+from shuffledp.core.display import shorten_label
+from shuffledp.core.mechanism import CentralMechanism
+from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.randomizer import WordSource
+from shuffledp.core.task import Declared
+from shuffledp.engine.codes import Action, OnInvalid
+from shuffledp.engine.filters import Filter
+from shuffledp.engine.people import People
+from shuffledp.numerics.entropy import SeededWords
+
+TRUST = (
+    "On a file this machine sees every value. The shuffle model, the default, shows what a collection would give in "
+    "which people trust nobody but a shuffler; if they trust this machine, take the central model, which has less noise."
+)
+"""Who trusts whom if a file is asked, and when to take another model: the same sentences everywhere."""
+
+SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
+"""What must be said of every answer with a seed."""
+LEFT_OUT = "how many values were left out, and so n, is exact: that somebody's value was left out is not protected"
+"""What must be said of every answer whose invalid values were dropped."""
+UNITS = {
+    "person": "Protected is one person with all their rows.",
+    "row": "Each row is taken to be one person: protected is one row.",
+}
+"""Of what a promise is, in words."""
+_DEALT = (
+    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
+    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
+    "So the promise is the protocol's own."
+)
+_PLAYED = (
+    "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
+)
+_TRUSTED = (
+    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
+    "this result."
+)
+_CURATED = (
+    "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
+)
+
+_COVERED = {
+    Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
+    "there were is not part of the result.",
+    Action.CLAMP: "Numbers {} were moved to the nearest end. They are protected like all others, so how "
+    "many there were is not part of the result.",
+}
+_FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
+_BECAME = {
+    Action.OTHER: ("became other", "became other"),
+    Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
+}
+
+
+def name_unit(people: People | None) -> str:
+    """Say of what a promise is: "person" if a column names the person, otherwise "row".
+
+    >>> name_unit(None), name_unit(People.read("visitor"))
+    ('row', 'person')
+    """
+    return "row" if people is None else "person"
+
+
+def tell_unit(people: People | None) -> str:
+    """Return the same in words.
+
+    >>> tell_unit(None)
+    'Each row is taken to be one person: protected is one row.'
+    """
+    return UNITS[name_unit(people)]
+
+
+def tell_whose(where: Filter | None) -> str:
+    """Say whom a title is about.
+
+    >>> tell_whose(Filter.read("age > 18"))
+    ' with age > 18'
+    """
+    if where is None:
+        return ""
+    named = shorten_label(str(where))
+    return f", of whom those with {named} count" if where.private else f" with {named}"
+
+
+def tell_people(n: int, *, several: bool = False) -> str:
+    """Say whom intervals are about.
+
+    >>> tell_people(3000)
+    'The interval is about these 3,000 people: it covers the noise, and no sampling error.'
+    """
+    said = "The intervals are" if several else "The interval is"
+    covers = "they cover" if several else "it covers"
+    return f"{said} about these {n:,} people: {covers} the noise, and no sampling error."
+
+
+def tell_moments(moments: str | None) -> list[str]:
+    """Return what dates are counted in."""
+    if moments is None:
+        return []
+    return [f"Dates count as {moments} since 1970-01-01, and their errors are {moments}."]
+
+
+def tell_filter(where: Filter | None) -> list[str]:
+    """Say whom the question is about, and that their number is exact."""
+    if where is None:
+        return []
+    if where.private:
+        return [
+            f"The question is about the people with {where}. Everybody stays, and whoever is not among them counts as "
+            "nothing: how many they are is protected like the answer is."
+        ]
+    return [
+        f"The question is about the people with {where}. This filter is part of the question, and n is "
+        "the number of people that it takes: it is exact, and that somebody is among them is not protected"
+        + (", for it was declared to be public." if where.public else ".")
+    ]
+
+
+def tell_weaker(
+    protocol: ShuffleProtocol | CentralMechanism, n: int, *, apart: bool = False
+) -> str | None:
+    """Return what is lost if fewer people took part than the noise was made for; None if nothing is.
+
+    `apart`: n people are those of the smallest of several shuffles.
+
+    >>> from shuffledp import protocols
+    >>> planned = protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
+    >>> tell_weaker(planned.with_people(90_000), 90_000)[:19]
+    'WEAKER THAN PLANNED'
+    """
+    asked, promise = protocol.parameters, protocol.guarantee
+    planned = asked.get("n")
+    if planned is None or n >= planned:
+        return None
+    if promise.epsilon <= asked["epsilon"] and promise.delta <= asked.get("delta", 0.0):
+        return None
+    came = f"the smallest shuffle had {n:,}" if apart else f"{n:,} took part"
+    return (
+        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {came}; "
+        "the guarantee below is the one for them"
+    )
+
+
+def expose(
+    rng: WordSource | None,
+    where: Filter | None,
+    declared: Declared | None = None,
+    policy: OnInvalid = OnInvalid.ERROR,
+) -> tuple[str, ...]:
+    """Return what of the answers is not private, and why."""
+    seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
+    exposed = None if where is None else where.expose()
+    own = () if declared is None else declared.not_private
+    left_out = (LEFT_OUT,) if policy.drops else ()
+    return (*seeded, *own, *([] if exposed is None else [exposed]), *left_out)
+
+
+def explain_run(
+    engine: str, curated: bool, dealt: bool, dropped: str | None, policy: OnInvalid | None
+) -> str:
+    """Return what the machine that held the column did, and what became of invalid values.
+
+    >>> explain_run("duckdb", curated=True, dealt=False, dropped=None, policy=None)[:49]
+    'In this run. One machine (duckdb) held the raw co'
+    """
+    machine = _CURATED if curated else _DEALT if dealt else _PLAYED
+    said = [machine.format(engine), _TRUSTED, dropped, *_explain_covered(policy)]
+    return "In this run. " + " ".join(each for each in said if each is not None)
+
+
+def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
+    """Say what happened to invalid values that are part of the result."""
+    for action, words in _COVERED.items():
+        faults = () if policy is None else policy.faults_with(action)
+        if faults:
+            text = words.format(" and ".join(_FAULT_NAMES[fault] for fault in faults))
+            yield text[0].upper() + text[1:]
+
+
+def tell_dropped(invalid: Mapping[str, int] | None, rows: int | None, n: int) -> str | None:
+    """Return how many people were left out, if somebody was.
+
+    >>> tell_dropped({"null": 1, "nan": 0}, 10, 9)
+    "1 of 10 values were invalid (null 1) and were left out: n is 9, and the promise is made for that many. These numbers are exact: that somebody's value was left out is not protected."
+    """
+    faults = {} if invalid is None else invalid
+    count = sum(faults.values())
+    if not count:
+        return None
+    return (
+        f"{count:,} of {rows:,} values were invalid ({list_reasons(faults)}) and were left "
+        f"out: n is {n:,}, and the promise is made for that many. These numbers are exact: "
+        "that somebody's value was left out is not protected."
+    )
+
+
+def list_reasons(invalid: Mapping[str, int]) -> str:
+    """Say why values were invalid, and how many of them.
+
+    >>> list_reasons({"null": 1200, "unknown": 0})
+    'null 1,200'
+    """
+    return ", ".join(f"{why} {times:,}" for why, times in invalid.items() if times)
+
+
+def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
+    """Return how many values became 'other' or the end of a range, for the operator alone; None: none did.
+
+    >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
+    '1 invalid value (out_of_range 1) was moved to the end of the range'
+    """
+    said = []
+    for action, (one, several) in _BECAME.items():
+        inside = {fault: invalid[fault] for fault in policy.faults_with(action)}
+        count = sum(inside.values())
+        if count:
+            became = f"value ({list_reasons(inside)}) {one}"
+            became = became if count == 1 else f"values ({list_reasons(inside)}) {several}"
+            said.append(f"{count:,} invalid {became}")
+    return "; ".join(said) or None
+
+
+def describe_invalid(
+    policy: OnInvalid, invalid: Mapping[str, int]
+) -> tuple[dict[str, int] | None, str | None]:
+    """Return the numbers of invalid values if a result may hold them, otherwise a line for the operator.
+
+    Whoever is left out is outside the promise. A value that became 'other' or the end of a range is
+    inside: its exact count, beside the noisy one, would undo the noise.
+
+    >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
+    (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
+    """
+    said = tell_recoded(policy, invalid)
+    covered = {fault for action in _BECAME for fault in policy.faults_with(action)}
+    public = {fault: count for fault, count in invalid.items() if fault not in covered}
+    alone = None if said is None else f"For you alone (exact, so not private): {said}."
+    return (public if not covered or policy.drops else None), alone
