@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import chi2
 
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget
 from shuffledp.numerics.entropy import SeededWords
 from support import ALPHA
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from contract.examples import examples_of
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.testing import ALPHA, all_tapes, enumerate_law
 

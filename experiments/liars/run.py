@@ -9,8 +9,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.randomizer import Messages, randomize
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import Messages, forget, randomize
 from shuffledp.inference.reduction import split_into_groups
 from shuffledp.inference.robust import worst_bias
 from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels

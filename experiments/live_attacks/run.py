@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.entropy import SeededWords

@@ -19,8 +19,7 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.core.randomizer import Messages, randomize
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import Messages, forget, randomize
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 

@@ -28,11 +28,17 @@ from shuffledp.core.errors import (
     WireError,
 )
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model, Neighbours, Profile
-from shuffledp.core.protocol import Accountant, Cost, Crowd, Device, Promise, ShuffleProtocol
-from shuffledp.core.randomizer import Messages, Randomizer, WordSource, randomize
-from shuffledp.core.shuffler import Shuffled, shuffle
+from shuffledp.core.protocol import (
+    Accountant,
+    Cost,
+    Crowd,
+    Device,
+    Mechanism,
+    Promise,
+    ShuffleProtocol,
+)
+from shuffledp.core.randomizer import Messages, Randomizer, Shuffled, WordSource, randomize, shuffle
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
@@ -61,8 +67,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.accounting.compose import compose, compose_renyi
     from shuffledp.accounting.explain import explain
-    from shuffledp.core.answers import Answers
-    from shuffledp.core.cells import Bins, Cells
+    from shuffledp.core.domain import Answers, Bins, Cells
     from shuffledp.core.texts import Keys, Texts
     from shuffledp.engine.codes import OnInvalid
     from shuffledp.engine.columns import categories_of, open_column
@@ -206,8 +211,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "engine.messages": "randomize_file tally_file",
             "engine.tallies": "read_tally write_tally",
             "questions.answer": "Answer",
-            "core.answers": "Answers",
-            "core.cells": "Bins Cells",
+            "core.domain": "Answers Bins Cells",
             "core.texts": "Keys Texts",
             "questions.asking": "ask",
             "questions": "Question Survey SurveyAnswer SurveyPlan",

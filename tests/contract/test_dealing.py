@@ -13,7 +13,7 @@ import shuffledp as sdp
 from contract.examples import all_examples
 from shuffledp import protocols, run_counts
 from shuffledp.core.domain import Integers, Reals
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.core.texts import Keys
 from shuffledp.numerics import dealing
 from shuffledp.numerics.trees import aggregate

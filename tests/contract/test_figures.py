@@ -27,8 +27,7 @@ from contract.test_mechanisms import ORDINARY, SUMS, some_answer
 from shuffledp import SeededWords, protocols
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import Promise
-from shuffledp.core.randomizer import randomize, tape_width
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget, randomize, tape_width
 from shuffledp.mechanisms import MECHANISMS, spec
 from shuffledp.mechanisms.several import Asked, Several
 from shuffledp.protocols.server_noise import make_server_noise

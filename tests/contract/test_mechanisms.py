@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.mechanism import Mechanism, Selector
+from shuffledp.core.protocol import Mechanism, Selector
 from shuffledp.mechanisms import MECHANISMS, rebuild, spec
 from shuffledp.numerics.rounding import exp_lower
 

@@ -475,5 +475,5 @@ def test_a_protocol_takes_a_domain_whose_codes_mean_the_same(protocol, domain, f
 
 def test_edges_of_cells_whose_range_is_nearly_all_floats():
     """Their range times their number is beyond the floats."""
-    found = sdp.core.cells.Cells(lower=0.0, upper=1e308, cells=4).edges
+    found = sdp.core.domain.Cells(lower=0.0, upper=1e308, cells=4).edges
     np.testing.assert_allclose(found, [0.0, 2.5e307, 5e307, 7.5e307, 1e308], rtol=1e-15)

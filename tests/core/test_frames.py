@@ -10,8 +10,8 @@ import shuffledp as sdp
 from shuffledp import Categories
 from shuffledp.core.display import Number
 from shuffledp.questions import QuestionAnswer
-from shuffledp.tasks.count import Count
 from shuffledp.tasks.groups import Grouped
+from shuffledp.tasks.totals import Count
 
 COMMON = {"epsilon": 1.0, "delta": 1e-6}
 ENDS = {"lower": 0, "upper": 9}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.analyzer import CodeCounter, count_codes, message_tally
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 
 
 @pytest.mark.parametrize("alphabet", [2, 3, 8, 9, 64, 65])

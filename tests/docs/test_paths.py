@@ -76,5 +76,5 @@ def test_what_is_not_there_is_noticed():
     assert is_there("accounting/amplify")
     assert not is_there("protocols/krrr.py")
     with pytest.raises(ModuleNotFoundError):
-        find("core.shuffler.forgot")
-    assert find("core.shuffler.forget").__name__ == "forget"
+        find("core.randomizer.forgot")
+    assert find("core.randomizer.forget").__name__ == "forget"

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import shuffledp as sdp
 from shuffledp import Bits, Categories, DataError, Integers, ParameterError, Reals, UnsupportedError
-from shuffledp.core.cells import Bins, Cells
-from shuffledp.core.domain import PLACE_BITS
+from shuffledp.core.domain import PLACE_BITS, Bins, Cells
 from shuffledp.engine import values as readers
 from shuffledp.engine.codes import Coder, OnInvalid
 from shuffledp.engine.values import as_numpy

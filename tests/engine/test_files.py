@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
-from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.domain import Bins, Cells
 from shuffledp.engine import ENGINES, DuckDB, chunks, codes, columns, groups, local, take_column
 from support import ALPHA, any_protocol
 

@@ -7,7 +7,7 @@ import pytest
 from pyarrow.csv import write_csv
 
 import shuffledp as sdp
-from shuffledp.core.answers import Answers
+from shuffledp.core.domain import Answers
 from shuffledp.engine import DuckDB, Memory
 from shuffledp.engine import columns as module
 from shuffledp.engine.codes import OnInvalid
@@ -62,7 +62,7 @@ def test_arrays():
 def test_values_of_all_kinds_are_read_row_by_row(files, monkeypatch):
     """Grouping numbers with fractions would find a group for each row."""
     monkeypatch.setattr(module, "_group_files", None)
-    cells = Answers(parts=(sdp.core.cells.Cells(lower=0.0, upper=1.0, cells=4), WAYS))
+    cells = Answers(parts=(sdp.core.domain.Cells(lower=0.0, upper=1.0, cells=4), WAYS))
     both = columns(files / "people.parquet", "height")
     assert count_pairs(both, cells, DuckDB(), on_invalid=OnInvalid.ERROR).sum() == N
 

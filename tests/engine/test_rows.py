@@ -51,7 +51,7 @@ def test_those_left_out_move_nobody(tmp_path, engine):
     )
     words = sdp.SeededWords(5).words(N).reshape(N, 1)
     sent = KRR.randomizer.encode(CODES[~left_out], words[~left_out])
-    expected = KRR.analyzer.tally(sdp.core.shuffler.forget(sent))
+    expected = KRR.analyzer.tally(sdp.core.randomizer.forget(sent))
     assert found.tally.counts.tolist() == expected.counts.tolist()
     assert (found.n, found.rows) == (N - left_out.sum(), N)
     assert found.tally.users == found.n

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget
 from shuffledp.engine import messages as module
 from shuffledp.engine.messages import Spool, bucket_bits
 

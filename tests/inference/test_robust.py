@@ -9,7 +9,7 @@ import pytest
 import shuffledp as sdp
 from contract.examples import all_examples
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.inference.robust import count_honest, median_of_groups, worst_bias
 from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.protocols.dummies_histogram import DummiesHistogram

@@ -10,7 +10,7 @@ import live_support as live
 import shuffledp as sdp
 from live.test_roles import open_analyzer, open_shuffler, upload
 from shuffledp import protocols
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.live.wire.report import encode_answers, open_inner, seal_inner
 from shuffledp.numerics.rounding import exp_lower
 

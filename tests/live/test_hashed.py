@@ -18,7 +18,7 @@ from live.test_roles import refused
 from live.test_seals import LATE, fetch, fill
 from live.test_server_attacks import hand_in, values
 from live.test_servers import TRUSTED, plan
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.live import servers
 from shuffledp.live.design import foresee_error
 from shuffledp.live.serve import try_survey

@@ -172,7 +172,7 @@ def test_one_random_question_has_the_whole_promise_and_the_whole_floor() -> None
 
 
 def _nothing(users: int):
-    return sdp.core.shuffler.Shuffled(payload=np.zeros(0, dtype=np.int64), users=users)
+    return sdp.core.randomizer.Shuffled(payload=np.zeros(0, dtype=np.int64), users=users)
 
 
 @pytest.mark.parametrize(

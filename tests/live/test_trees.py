@@ -133,7 +133,7 @@ def test_the_planner_and_the_desk_know_trees(tmp_path):
 
 def test_a_number_on_an_edge_is_in_the_cell_below_here_in_javascript_and_in_the_words_of_the_protocol():
     """The same numbers as in clients/js/test/device.test.js."""
-    from shuffledp.core.cells import Cells
+    from shuffledp.core.domain import Cells
 
     cells = Cells(lower=0.1, upper=0.7, cells=6)
     assert cells.codes([0.1, 0.2, 0.20000000000000004, 0.4, 0.7]).tolist() == [0, 0, 1, 2, 5]

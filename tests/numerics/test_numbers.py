@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from number_table import CLOSE, NumberTable
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Integers
+from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.estimate import Estimate
 from shuffledp.numerics import (
     cut_laplace,

@@ -19,7 +19,7 @@ from scipy.stats import binom, norm
 from shuffledp.core.domain import Reals
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.question import Problem, candidates

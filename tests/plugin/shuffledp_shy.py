@@ -12,8 +12,7 @@ from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower

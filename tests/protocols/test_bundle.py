@@ -138,14 +138,14 @@ def test_messages_and_tallies_of_others_are_refused():
     made = bundle.make(n=4000, epsilon=1.0, delta=1e-4, parts=TWO)
     mine = [
         part.analyzer.tally(
-            sdp.core.shuffler.Shuffled(payload=np.empty(0, dtype=np.int64), users=users)
+            sdp.core.randomizer.Shuffled(payload=np.empty(0, dtype=np.int64), users=users)
         )
         for part, users in zip(made.analyzer.parts, (10, 11), strict=True)
     ]
     with pytest.raises(sdp.DataError, match="of the same people"):
         made.analyzer.join(mine)
     for tag in (-1, 2):
-        strange = sdp.core.shuffler.Shuffled(payload=np.array([[tag, 0]]), users=1)
+        strange = sdp.core.randomizer.Shuffled(payload=np.array([[tag, 0]]), users=1)
         with pytest.raises(sdp.DataError, match="of no part"):
             made.analyzer.tally(strange)
 

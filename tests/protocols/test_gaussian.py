@@ -10,8 +10,7 @@ import shuffledp as sdp
 from mean_support import law_moments
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, LeadingBlanket
 from shuffledp.accounting.exact import local_delta, local_ratio, shuffled_delta
-from shuffledp.core.randomizer import randomize
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget, randomize
 from shuffledp.protocols.gaussian import GaussianNoise, calibrate_noise
 
 

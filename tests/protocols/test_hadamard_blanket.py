@@ -10,7 +10,7 @@ from scipy.linalg import hadamard
 
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.protocols import hashed_histogram
 from shuffledp.protocols.hadamard_blanket import HadamardBlanket, make
 from support import enumerated_law

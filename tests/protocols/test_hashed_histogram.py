@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
-from shuffledp.core.shuffler import Shuffled, forget
+from shuffledp.core.randomizer import Shuffled, forget
 from shuffledp.protocols.hashed_histogram import HashedHistogram, make
 from support import enumerated_law
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 import shuffledp as sdp
-from shuffledp.core.shuffler import Shuffled, forget
+from shuffledp.core.randomizer import Shuffled, forget
 from shuffledp.numerics.galois import POLYNOMIALS
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.local_hashing import LocalHashing, make_local

@@ -13,7 +13,7 @@ from scipy import stats
 import shuffledp as sdp
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.estimate import NormalError
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.intervals.sample import sampling_variance
 from shuffledp.protocols import bundle, make, one_question

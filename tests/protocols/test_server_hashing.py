@@ -11,7 +11,7 @@ from shuffledp import SeededWords, randomize
 from shuffledp.accounting.server_noise import Scattered, open_curve
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.protocols import server_hashing
 from shuffledp.protocols.server_hashing import (
     AmongHashed,

@@ -11,7 +11,7 @@ from scipy.stats import binomtest, chi2
 import shuffledp as sdp
 from shuffledp import run_counts
 from shuffledp.accounting.exact import shuffled_delta
-from shuffledp.core.shuffler import Shuffled, forget
+from shuffledp.core.randomizer import Shuffled, forget
 from shuffledp.numerics.intervals import DiscreteLaplace
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.split_and_mix import SPEC, make

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, chi2
 
 import shuffledp as sdp
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import subset_selection
 from shuffledp.protocols.shared.frequency import light_variance
@@ -174,7 +174,7 @@ def mse_p_value(sampled, analyzer, rounds=250, n=400):
     truth = np.bincount(values[:n], minlength=20)
     sd = np.sqrt(analyzer.variance(truth)[5])
     tallies = [
-        analyzer.tally(sdp.core.shuffler.Shuffled(payload=part, users=n)) for part in messages
+        analyzer.tally(sdp.core.randomizer.Shuffled(payload=part, users=n)) for part in messages
     ]
     errors = np.array([analyzer.estimate(tally).value[5] - truth[5] for tally in tallies])
     statistic = ((errors / sd) ** 2).sum()

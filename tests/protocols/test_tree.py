@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import shuffledp as sdp
-from shuffledp.core.cells import Cells
+from shuffledp.core.domain import Cells
 from shuffledp.numerics import leaves as leaves_module
 from shuffledp.numerics.leaves import Leaves, ask_leaves
 from shuffledp.protocols import tree

@@ -10,7 +10,7 @@ from scipy.stats import binom, binomtest, chi2, chisquare
 
 import shuffledp as sdp
 from shuffledp import run_counts
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.protocols.unary_sum import SPEC, UnaryDevice, _find_fewest, make
 from shuffledp.testing import Examples
 from support import ALPHA

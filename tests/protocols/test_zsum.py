@@ -12,7 +12,7 @@ import shuffledp as sdp
 from branches import add_up
 from shuffledp import run_counts
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled
 from shuffledp.protocols import zsum
 from shuffledp.protocols.zsum import Zsum, ZsumAnalyzer, paper_gamma
 from support import ALPHA, encode_many, fits

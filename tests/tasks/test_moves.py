@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.answers import Answers
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Bits, Categories, Integers, Reals
+from shuffledp.core.domain import Answers, Bits, Categories, Cells, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.texts import Keys, Texts

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.cells import Bins, Cells
+from shuffledp.core.domain import Bins, Cells
 from shuffledp.tasks import Quantiles, task_named
 
 VALUES = np.random.default_rng(1).gamma(2.0, 15.0, 30_000).clip(0, 240)

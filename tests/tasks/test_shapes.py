@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.cells import Cells
+from shuffledp.core.domain import Cells
 from shuffledp.tasks.groups import bound_quantiles, bound_spreads, find_quantiles, find_variances
 
 SOURCE = np.random.default_rng(3)

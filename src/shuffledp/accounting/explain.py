@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from shuffledp.accounting.base import bound_generator
-from shuffledp.core.mechanism import CentralMechanism
 from shuffledp.core.privacy import Guarantee, Model, round_up
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import CentralMechanism, ShuffleProtocol
 from shuffledp.core.randomizer import tape_width
 from shuffledp.numerics.rounding import float_above
 

@@ -16,7 +16,7 @@ from shuffledp.cli._options import (
     ProtocolOption,
     spread,
 )
-from shuffledp.cli._people import open_ledger, read_people, show_answer
+from shuffledp.cli._survey import open_ledger, read_people, show_answer
 from shuffledp.cli._terminal import (
     charge,
     check_result,

@@ -15,7 +15,7 @@ from shuffledp.cli._options import (
     RobustOptions,
     spread,
 )
-from shuffledp.cli._people import People, open_ledger, read_column, show_answer
+from shuffledp.cli._survey import People, open_ledger, read_column, show_answer
 from shuffledp.cli._terminal import charge, explain_errors
 from shuffledp.core.protocol import HONEST
 

@@ -1,5 +1,6 @@
 """`shuffledp run`: a question about a column of files, answered privately."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ from shuffledp.cli._terminal import (
     tell_written,
     write_answer,
 )
-from shuffledp.engine import stages
+from shuffledp.engine import DISPLAY, IMPORTS, timed, watch
 
 _ENGINES = "; ".join(f"{name}: {each.about}" for name, each in sdp.engine.ENGINES.items())
 
@@ -65,14 +66,15 @@ def run(
     $ shuffledp run count people.csv --column home --epsilon 1 --delta 1e-8
     """
     started = age_of_process()
-    with stages.watch() as seconds, explain_errors():
+    watched: AbstractContextManager[dict[str, float]] = watch() if timings else nullcontext({})
+    with watched as seconds, explain_errors():
         survey = read_questions(
             task, options, privacy, grouping, people, population=output.population
         )
         chosen = sdp.engine.find_engine(engine, threads=privacy.threads, master=master)
         _run(survey, paths, privacy, output, budget, chosen, [options.categories_file, task])
     if timings:
-        for name, spent in {stages.IMPORTS: started, **seconds}.items():
+        for name, spent in {IMPORTS: started, **seconds}.items():
             typer.echo(f"{name:<22}{spent:8.3f} s", err=True)
 
 
@@ -96,13 +98,13 @@ def _run(
             typer.echo(answer.for_operator, err=True)
         # Everything is ready before the charge, and everything is shown after it: also if the
         # files cannot be put in their places.
-        with stages.stage(stages.DISPLAY):
+        with timed(DISPLAY):
             write_answer(answer, outputs, out=output.out, plot=output.plot)
         note = {**prepared.note, "protocol": answer.protocol.name, "n": answer.n}
         with charge(spending, answer.guarantee, note, err=output.as_json):
             try:
                 outputs.publish()
             finally:
-                with stages.stage(stages.DISPLAY):
+                with timed(DISPLAY):
                     print_answer(answer, **output.shown)
     tell_written(targets, as_json=output.as_json)

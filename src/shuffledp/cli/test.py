@@ -15,8 +15,8 @@ from shuffledp.cli._options import (
     PathsArgument,
     spread,
 )
-from shuffledp.cli._people import People, open_ledger, read_people, show_answer
 from shuffledp.cli._progress import pulse
+from shuffledp.cli._survey import People, open_ledger, read_people, show_answer
 from shuffledp.cli._terminal import charge, explain_errors
 
 

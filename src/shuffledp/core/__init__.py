@@ -18,7 +18,7 @@ def load_later(
 
     >>> find = load_later("shuffledp.core", {"domain": "Bits Reals", "privacy": "Model"}, ("cells",))
     >>> find("Bits").__name__, find("cells").__name__
-    ('Bits', 'shuffledp.core.cells')
+    ('Bits', 'shuffledp.core.domain')
     >>> find("Bytes")
     Traceback (most recent call last):
     AttributeError: module 'shuffledp.core' has no attribute 'Bytes'

@@ -18,8 +18,7 @@ from shuffledp.core.arrays import Codes, Counts
 from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.randomizer import Message
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Message, Shuffled
 
 _PACKED_BITS = 12  # 4,096 cells: 32 KB, which stay in the fastest cache
 _AT_ONCE = 1 << 17  # codes: they stay in the cache until they are packed

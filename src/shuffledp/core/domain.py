@@ -1,20 +1,34 @@
 """Public domains: the set a person's value comes from, declared before anybody looks at the data.
 
 A domain numbers its values 0, 1, ..., size - 1. Randomizers see these codes only; `codes` turns
-values into them and refuses everything outside, `values` turns them back.
+values into them and refuses everything outside, `values` turns them back. `Cells` and `Bins` are parts of a range of
+which only the number is sent.
+
+The domain of a person who answers several questions is `Answers`: one value of each of several domains. A joint code
+counts all combinations, the last answer first: code = a_1 + size_1 (a_2 + size_2 (...)). Few questions have few enough
+combinations for that, so whoever has the answers as columns keeps them as columns: `split` and `join` go from one to
+the other.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Bools, Codes, Floats, Words
-from shuffledp.core.errors import DataError, ParameterError, PositionError
+from shuffledp.core.errors import (
+    DataError,
+    MismatchError,
+    ParameterError,
+    PositionError,
+    UnsupportedError,
+)
 from shuffledp.core.validate import number, whole
 
 _AnyArray: TypeAlias = NDArray[Any]
@@ -438,3 +452,214 @@ def check_within(array: Codes, size: int, shown: str) -> Codes:
 def _locate_outside(array: _AnyArray, wrong: NDArray[np.bool_], shown: str) -> PositionError:
     position = int(np.argmax(wrong))
     return PositionError(array[position].item(), position, f"is outside the domain {shown}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Real numbers in [lower, upper], in `cells` parts of the same length.
+
+    A value on the edge between two cells belongs to the lower one, `lower` to the first: so the cells up to an edge
+    hold everybody with at most that value.
+
+    >>> Cells(lower=0.0, upper=1.0, cells=4).codes([0.0, 0.3, 0.5, 1.0])
+    array([0, 1, 1, 3])
+    """
+
+    lower: float
+    upper: float
+    cells: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", number("lower", self.lower))
+        object.__setattr__(self, "upper", number("upper", self.upper))
+        if self.lower >= self.upper:
+            raise ParameterError("upper", self.upper, f"must be > lower={self.lower!r}")
+        object.__setattr__(self, "cells", whole("steps", self.cells, at_least=2))
+        number("upper - lower", self.upper - self.lower)
+
+    def __str__(self) -> str:
+        return f"reals in [{self.lower:g}, {self.upper:g}] in {self.cells:,} cells"
+
+    @property
+    def size(self) -> int:
+        return self.cells
+
+    @property
+    def edges(self) -> Floats:
+        """The ends of the cells, from `lower` to `upper`.
+
+        >>> Cells(lower=0.0, upper=8.25, cells=33).edges[:9].tolist()[-1]
+        2.0
+        """
+        reach, places = self.upper - self.lower, np.arange(self.cells + 1)
+        if math.isinf(reach * self.cells):
+            inner = self.lower + reach * (places / self.cells)
+        else:  # so that an edge that is a float is exact
+            inner = self.lower + reach * places / self.cells
+        inner[-1] = self.upper
+        return inner
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return _name_cells(self.edges)
+
+    def codes(self, values: ArrayLike) -> Codes:
+        reals = read_reals(values, self.lower, self.upper)
+        return _clip_to_cells(np.searchsorted(self.edges, reals, side="left"), self.size)
+
+    def values(self, codes: Codes) -> Floats:
+        """Return the middle of each cell."""
+        return self.lower + (self.upper - self.lower) * ((codes + 0.5) / self.cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bins:
+    """Real numbers in parts with the given edges; a value on an edge belongs to the upper part.
+
+    >>> Bins(edges=(0, 18, 65, 120)).labels
+    ('0 to 18', '18 to 65', '65 to 120')
+    """
+
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        edges = tuple(number("edges", edge) for edge in self.edges)
+        object.__setattr__(self, "edges", edges)
+        if len(edges) < 3:
+            raise ParameterError("edges", self.edges, "must be at least three: two bins")
+        if any(a >= b for a, b in pairwise(edges)):
+            raise ParameterError("edges", self.edges, "must increase")
+
+    @property
+    def lower(self) -> float:
+        """The smallest value."""
+        return self.edges[0]
+
+    @property
+    def upper(self) -> float:
+        """The largest value."""
+        return self.edges[-1]
+
+    def __str__(self) -> str:
+        return f"reals in {self.size:,} bins from {self.edges[0]:g} to {self.edges[-1]:g}"
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return _name_cells(np.array(self.edges))
+
+    def codes(self, values: ArrayLike) -> Codes:
+        reals = read_reals(values, self.lower, self.upper)
+        return _clip_to_cells(np.searchsorted(self.edges, reals, side="right"), self.size)
+
+    def values(self, codes: Codes) -> Floats:
+        """Return the middle of each bin."""
+        edges = np.array(self.edges)
+        middles: Floats = (edges[:-1] + edges[1:]) / 2
+        return middles[codes]
+
+
+def _name_cells(edges: Floats) -> tuple[str, ...]:
+    ends = [f"{edge:.12g}" for edge in edges.tolist()]
+    return tuple(f"{low} to {high}" for low, high in pairwise(ends))
+
+
+def _clip_to_cells(after: Codes, size: int) -> Codes:
+    """Return the cells before these edges; the ends belong to the first and the last one."""
+    return np.clip(after - 1, 0, size - 1).astype(np.int64)
+
+
+Columns: TypeAlias = Sequence[Codes]
+"""The codes of everybody's answers: one array for each question."""
+
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Answers to several questions, each from a domain of its own.
+
+    >>> from shuffledp import Bits, Categories
+    >>> both = Answers(parts=(Bits(), Categories(k=3)))
+    >>> both.size, both.codes(([True, False], [2, 1]))
+    (6, array([5, 2]))
+    >>> both.split(np.array([5, 2]))
+    (array([1, 0]), array([2, 1]))
+    """
+
+    parts: tuple[Domain, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise ParameterError("parts", self.parts, "must be at least one domain")
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.parts))
+
+    @property
+    def size(self) -> int:
+        return math.prod(part.size for part in self.parts)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        columns = self.split(np.arange(self.size))
+        names = [part.labels for part in self.parts]
+        rows = zip(*(codes.tolist() for codes in columns), strict=True)
+        return tuple(
+            ", ".join(name[code] for name, code in zip(names, row, strict=True)) for row in rows
+        )
+
+    def codes(self, values: Any) -> Codes:
+        """Joint codes of joint codes, or of a tuple, list or mapping of columns of values."""
+        if isinstance(values, Mapping):
+            values = tuple(values.values())
+        if isinstance(values, tuple | list) and len(values) > 0 and np.ndim(values[0]) == 1:
+            return self.join(self.columns(values))
+        array = check_integers(column(values), "joint codes are integers")
+        return check_within(array, self.size, f"0 .. {self.size - 1}")
+
+    def columns(self, values: Sequence[ArrayLike]) -> tuple[Codes, ...]:
+        """Return the codes of each column, by its own domain.
+
+        >>> from shuffledp import Bits
+        >>> Answers(parts=(Bits(), Bits())).columns(([0, 1], [1]))
+        Traceback (most recent call last):
+        shuffledp.core.errors.MismatchError: everybody answers every question, but the columns have 2 and 1 values
+        """
+        if len(values) != len(self.parts):
+            raise MismatchError(f"{len(values)} columns for {len(self.parts)} questions")
+        columns = tuple(part.codes(each) for part, each in zip(self.parts, values, strict=True))
+        lengths = sorted({len(codes) for codes in columns}, reverse=True)
+        if len(lengths) > 1:
+            raise MismatchError(
+                "everybody answers every question, but the columns have "
+                f"{' and '.join(map(str, lengths))} values"
+            )
+        return columns
+
+    def join(self, columns: Columns) -> Codes:
+        """Return one code for each person; raise `UnsupportedError` if there are too many combinations."""
+        if self.size > _MOST:
+            raise UnsupportedError(
+                f"{self.size:.3g} combinations of answers have no joint code: keep them as columns"
+            )
+        joint = np.zeros(len(columns[0]), dtype=np.int64)
+        for part, codes in zip(reversed(self.parts), reversed(columns), strict=True):
+            joint = joint * part.size + codes
+        return joint
+
+    def split(self, codes: Codes) -> tuple[Codes, ...]:
+        """Return the code of each answer."""
+        split: list[Codes] = []
+        rest: Any = codes
+        for part in self.parts:
+            split.append(rest % part.size)
+            rest = rest // part.size
+        return tuple(split)
+
+    def values(self, codes: Codes) -> Floats:
+        return codes.astype(np.float64)

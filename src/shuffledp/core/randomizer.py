@@ -1,9 +1,13 @@
-"""Concept 1, the randomizer R : X -> Y*: what a person's device runs.
+"""Concepts 1 and 2: the randomizer R : X -> Y*, which a person's device runs, and the shuffler S, which forgets whose
+messages are whose.
 
 A randomizer never draws randomness. `encode` is a pure function of the inputs and of a *tape*:
 `words_per_input` uniform words of `word_bits` bits for each person. So its law is exactly rational,
 it is *declared* as `pmf`, and a test runs `encode` over every tape of a few bits and compares the
 two as fractions. Production tapes come from `SecureWords`.
+
+`Messages` have owners and `Shuffled` has none, and analyzers accept nothing else: feeding one unshuffled data is a type
+error. A shuffled list is equivalent to its multiset of messages.
 """
 
 import math
@@ -179,3 +183,42 @@ def encode_places(randomizer: Randomizer, places: Codes, words: Words) -> Messag
     width = randomizer.words_per_input
     codes = round_places(randomizer.domain, places, words[:, width:], randomizer.word_bits)
     return randomizer.encode(codes, words[:, :width])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shuffled:
+    """Messages without owners; `users` people sent them."""
+
+    payload: NDArray[Any]
+    users: int
+
+
+def shuffle(messages: Messages, rng: WordSource) -> Shuffled:
+    """Return a uniformly random permutation of all messages.
+
+    The messages are put in the order of independent 64-bit keys. Distinct i.i.d. keys make every
+    order equally likely; should two keys be equal, all are drawn again, so the law is exact.
+
+    >>> from shuffledp import SeededWords
+    >>> sorted(shuffle(Messages.one_each(np.array([5, 6, 7])), SeededWords(1)).payload.tolist())
+    [5, 6, 7]
+    """
+    while True:
+        keys = rng.words(len(messages.payload))
+        order = np.argsort(keys)
+        ranked = keys[order]
+        if not (ranked[1:] == ranked[:-1]).any():
+            return Shuffled(payload=messages.payload[order], users=messages.users)
+
+
+def forget(messages: Messages) -> Shuffled:
+    """Drop the owners without moving anything: for a tally made at once, in the same process.
+
+    A tally does not depend on the order (a contract test says so for every analyzer), so an engine
+    that keeps nothing but the tally need not permute first. Never use it for messages that are
+    stored or sent: their order would tell who sent them.
+
+    >>> forget(Messages.one_each(np.array([5, 6]))).users
+    2
+    """
+    return Shuffled(payload=messages.payload, users=messages.users)

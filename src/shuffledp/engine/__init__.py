@@ -5,15 +5,9 @@ from typing import TYPE_CHECKING
 from shuffledp.core import load_later
 
 if TYPE_CHECKING:
-    from shuffledp.engine import stages
-    from shuffledp.engine.central import (
-        Frequencies,
-        Released,
-        release_column,
-        release_counts,
-        release_frequencies,
-    )
     from shuffledp.engine.chunks import (
+        DISPLAY,
+        IMPORTS,
         CodeCounts,
         Engine,
         Headcount,
@@ -22,6 +16,8 @@ if TYPE_CHECKING:
         Report,
         Rounding,
         Tallied,
+        timed,
+        watch,
     )
     from shuffledp.engine.codes import Action, Coded, Coder, OnInvalid
     from shuffledp.engine.columns import (
@@ -31,19 +27,23 @@ if TYPE_CHECKING:
         open_column,
         take_column,
     )
-    from shuffledp.engine.duckdb import DuckDB
     from shuffledp.engine.files import (
         ENGINES,
         CodedColumn,
         FileRun,
+        Frequencies,
+        Released,
         find_engine,
         headcount,
         read_codes,
+        release_column,
+        release_counts,
+        release_frequencies,
         run_file,
     )
     from shuffledp.engine.filters import Filter
     from shuffledp.engine.formats import DataFile, Files, Format, Paths, find_files
-    from shuffledp.engine.local import Memory, run, run_counts
+    from shuffledp.engine.local import DuckDB, Memory, run, run_counts
     from shuffledp.engine.messages import Randomized, randomize_file, tally_file
     from shuffledp.engine.output import (
         Staged,
@@ -66,7 +66,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DISPLAY",
     "ENGINES",
+    "IMPORTS",
     "Action",
     "CodeCounts",
     "Coded",
@@ -124,9 +126,10 @@ __all__ = [
     "run_counts",
     "run_file",
     "stage",
-    "stages",
     "take_column",
     "tally_file",
+    "timed",
+    "watch",
     "write_result",
     "write_tally",
 ]
@@ -135,15 +138,13 @@ if not TYPE_CHECKING:  # with it, every name would be Any
     __getattr__ = load_later(
         __name__,
         {
-            "central": "Frequencies Released release_column release_counts release_frequencies",
-            "chunks": "CodeCounts Engine Headcount Job Progress Report Rounding Tallied",
+            "chunks": "DISPLAY IMPORTS CodeCounts Engine Headcount Job Progress Report Rounding Tallied timed watch",
             "codes": "Action Coded Coder OnInvalid",
             "columns": "Column categories_of group_values open_column take_column",
-            "duckdb": "DuckDB",
-            "files": "ENGINES CodedColumn FileRun find_engine headcount read_codes run_file",
+            "files": "ENGINES CodedColumn FileRun Frequencies Released find_engine headcount read_codes release_column release_counts release_frequencies run_file",
             "filters": "Filter",
             "formats": "DataFile Files Format Paths find_files",
-            "local": "Memory run run_counts",
+            "local": "DuckDB Memory run run_counts",
             "messages": "Randomized randomize_file tally_file",
             "output": "Staged check_result explain_unwritable stage write_result",
             "people": "MissingPerson Of People Reduce looks_like_person",
@@ -152,5 +153,4 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "spelling": "Spelling",
             "tallies": "Collected Form Reading read_tallies read_tally write_tally",
         },
-        modules=("stages",),
     )

@@ -1,13 +1,16 @@
 """What an engine is asked to do, what it answers, and how this machine works: chunk by chunk.
 
-Chunks of a column become codes; people's words are drawn, used and forgotten in smaller chunks of tape.
+Chunks of a column become codes; people's words are drawn, used and forgotten in smaller chunks of tape. Whoever wants
+to know where the time goes watches: seconds by stage.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -24,9 +27,9 @@ from shuffledp.core.randomizer import (
     Randomizer,
     WordSource,
     encode_places,
+    forget,
     tape_width,
 )
-from shuffledp.core.shuffler import forget
 from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Chunk, Column, Group, read_chunks
 from shuffledp.engine.queries import thread_count
@@ -405,3 +408,49 @@ class Tapes:
         """Leave a seeded source where one reader of all these rows would have left it."""
         if isinstance(self._rng, SeededWords):
             self._rng.skip(rows * self._width, self.bits)
+
+
+IMPORTS = "start and imports"  # stages of a run
+OPENING = "opening files"
+GROUPING = "reading and grouping"  # one query does both
+CALIBRATION = "calibration"
+DEALING = "dealing"
+ESTIMATION = "estimation"
+DISPLAY = "display"
+
+_watched: ContextVar[dict[str, float] | None] = ContextVar("watched", default=None)
+
+
+@contextmanager
+def watch() -> Iterator[dict[str, float]]:
+    """Collect the seconds of all stages that end in this block.
+
+    >>> with watch() as seconds:
+    ...     with timed(DEALING):
+    ...         pass
+    ...     with timed(DEALING):
+    ...         pass
+    >>> list(seconds), seconds[DEALING] < 1
+    (['dealing'], True)
+    """
+    seconds: dict[str, float] = {}
+    token = _watched.set(seconds)
+    try:
+        yield seconds
+    finally:
+        _watched.reset(token)
+
+
+def timed(name: str) -> AbstractContextManager[None]:
+    """Add up the seconds of a stage of a run; only while somebody watches."""
+    seconds = _watched.get()
+    return nullcontext() if seconds is None else _time(name, seconds)
+
+
+@contextmanager
+def _time(name: str, seconds: dict[str, float]) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start

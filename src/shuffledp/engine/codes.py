@@ -29,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Bools, Codes
-from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import (
     PLACE_BITS,
+    Bins,
     Bits,
     Categories,
+    Cells,
     Domain,
     Integers,
     Reals,

@@ -26,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import CodeCounter, Tally, count_codes
-from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Bools, Codes, Counts, keep_freed_memory
 from shuffledp.core.capabilities import Stream
-from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.domain import (
+    Answers,
+    Bins,
+    Cells,
     Domain,
     Integers,
     Reals,

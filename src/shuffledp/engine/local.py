@@ -1,4 +1,4 @@
-"""A protocol on values in memory, and the engine for columns that fit there."""
+"""A protocol on values in memory, and the engines of this machine: for columns that fit there, and for files of any size."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import keep_freed_memory
-from shuffledp.core.domain import Domain, column
+from shuffledp.core.domain import Domain, Reals, column
 from shuffledp.core.errors import (
     DataError,
     MismatchError,
@@ -18,8 +18,7 @@ from shuffledp.core.errors import (
 )
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import WordSource, randomize
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import WordSource, forget, randomize
 from shuffledp.engine.chunks import (
     CodeCounts,
     Headcount,
@@ -37,10 +36,13 @@ from shuffledp.engine.columns import Column, Group, group_sets
 from shuffledp.engine.groups import (
     are_grouped,
     count_by_chunk,
+    count_by_query,
     count_values,
     deal_codes,
+    is_counted,
     tally_counts,
 )
+from shuffledp.engine.queries import thread_count
 from shuffledp.engine.reducing import Reduced, Reduction, reduce_here
 from shuffledp.numerics.entropy import SecureWords
 
@@ -190,6 +192,48 @@ class Memory:
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
         return count_by_chunk(job, self.threads, rounding)
+
+    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
+        return tally_chunks(job, protocol, rng, self.threads)
+
+    def reduce(self, reduction: Reduction) -> Reduced:
+        return reduce_here(reduction, self.threads)
+
+    def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterator[Group] | None:
+        return group_sets(sets, self.threads)
+
+
+_MANY_CODES = (
+    1 << 12
+)  # of whole numbers, from which counters are faster than a hash table of values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDB:
+    """Streams a column of any size through memory of constant size.
+
+    One query groups the column by value. Real values, and numbers with many different values, are coded in chunks of
+    a hundred thousand rows, by a pool of threads; nothing of a chunk is left when its codes have been counted.
+    """
+
+    threads: int | None = None
+    """How many threads; None: all of the machine's."""
+
+    name: ClassVar[str] = "duckdb"
+    about: ClassVar[str] = "files of any size on this machine"
+    local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        thread_count(self.threads)
+
+    def headcount(self, job: Job) -> Headcount:
+        return count_users(job, self.threads)
+
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        domain = job.coder.domain
+        if job.read is not None or isinstance(domain, Reals) or is_counted(job.column, domain):
+            return count_by_chunk(job, self.threads, rounding)
+        return count_by_query(job, self.threads)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         return tally_chunks(job, protocol, rng, self.threads)

@@ -33,8 +33,14 @@ from shuffledp.core.arrays import keep_freed_memory
 from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import Messages, Randomizer, WordSource, tape_width
-from shuffledp.core.shuffler import Shuffled, shuffle
+from shuffledp.core.randomizer import (
+    Messages,
+    Randomizer,
+    Shuffled,
+    WordSource,
+    shuffle,
+    tape_width,
+)
 from shuffledp.engine.chunks import (
     Headcount,
     Job,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from shuffledp.core.cells import Bins, Cells
-from shuffledp.core.domain import Bits, Integers, Reals
+from shuffledp.core.domain import Bins, Bits, Cells, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.task import Task, say_of
 from shuffledp.core.validate import whole

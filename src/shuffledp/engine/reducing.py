@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shuffledp.core.arrays import Bools
-from shuffledp.core.cells import Bins, Cells
-from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.domain import Bins, Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, PositionError, show_value
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid

@@ -19,10 +19,8 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.answers import Answers
-from shuffledp.core.cells import Cells
 from shuffledp.core.display import MOMENTS
-from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.domain import Answers, Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import (
     DataError,
     MismatchError,
@@ -33,7 +31,7 @@ from shuffledp.core.errors import (
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.shuffler import forget
+from shuffledp.core.randomizer import forget
 from shuffledp.core.task import Task
 from shuffledp.core.validate import whole
 from shuffledp.core.version import __version__

@@ -41,9 +41,8 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Bits, Categories
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, NormalError
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
+from shuffledp.core.protocol import HONEST, Mechanism, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.engine.local import run_counts
 from shuffledp.inference.learning import MODELS, Source, find_source

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Categories, Integers, Reals
+from shuffledp.core.domain import Categories, Cells, Integers, Reals
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Model, round_up
@@ -39,7 +38,7 @@ from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import foresee_variance
 from shuffledp.questions import Question, Survey
-from shuffledp.questions.source import read_table
+from shuffledp.questions.survey import read_table
 from shuffledp.tasks import GROUPED, TASKS
 from shuffledp.tasks.groups import Grouped, spread_groups
 

@@ -26,12 +26,10 @@ from shuffledp.accounting.server_noise import (
 )
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Domain, Integers
+from shuffledp.core.domain import Cells, Domain, Integers
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Shuffled, WordSource
 from shuffledp.core.task import Task
 from shuffledp.live.wire.noise import MOST_DUMMIES, Added, Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Pledge, set_served_aside

@@ -19,15 +19,15 @@ from shuffledp.core import load_later
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Value
-from shuffledp.core.mechanism import (
+from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.protocol import (
     CentralMechanism,
     Mechanism,
     MechanismSpec,
+    Parameters,
     Selection,
     Selector,
 )
-from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import Parameters
 from shuffledp.core.validate import positive
 from shuffledp.numerics.exact_draws import SMALLEST_RATE
 

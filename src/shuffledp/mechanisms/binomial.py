@@ -28,9 +28,8 @@ from shuffledp.accounting.noisy_count import BinomialCount
 from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import Calibration, Parameters
+from shuffledp.core.protocol import Calibration, MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms import read_integers

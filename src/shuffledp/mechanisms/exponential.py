@@ -21,9 +21,8 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.mechanism import MechanismSpec, Selection
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import Parameters
+from shuffledp.core.protocol import MechanismSpec, Parameters, Selection
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
 from shuffledp.mechanisms import promise_pure, read_exactly

@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.capabilities import CentralCapabilities
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Integers
+from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import Parameters
+from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms import find_rate, promise_pure, read_integers

@@ -34,9 +34,8 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import Parameters
+from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms import (

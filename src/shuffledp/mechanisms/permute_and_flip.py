@@ -28,9 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.mechanism import MechanismSpec, Selection
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import Parameters
+from shuffledp.core.protocol import MechanismSpec, Parameters, Selection
 from shuffledp.core.randomizer import WordSource
 from shuffledp.mechanisms import promise_pure
 from shuffledp.mechanisms.exponential import Exponential

@@ -11,9 +11,8 @@ from math import fsum
 from typing import ClassVar, NamedTuple
 
 from shuffledp.accounting.rules import Release, compose_bits, share
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import Parameters, Promise
+from shuffledp.core.protocol import Mechanism, Parameters, Promise
 
 _UNITS = 64  # the weights are whole multiples of this part of the largest one
 _LESS = 1 - 1e-9  # so that rounded shares add up to no more than the promise

@@ -23,8 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.core.arrays import Counts, Floats
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Integers
+from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level

@@ -15,9 +15,8 @@ from itertools import takewhile
 from shuffledp import protocols
 from shuffledp.core.domain import Bits, Categories
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import HONEST, Look, ShuffleProtocol
+from shuffledp.core.protocol import HONEST, Look, Mechanism, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.planner.question import MOST_VALUES, Candidate, Limits, Problem, candidates, curators

@@ -11,10 +11,9 @@ from typing import Any
 
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Model, round_up
-from shuffledp.core.protocol import HONEST, ShuffleProtocol
+from shuffledp.core.protocol import HONEST, Mechanism, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.planner.choice import (

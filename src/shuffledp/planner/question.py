@@ -13,9 +13,8 @@ from typing import Any
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.mechanism import MechanismSpec
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import Crowd, Hints, Least, Look, Maker, Promise
+from shuffledp.core.protocol import Crowd, Hints, Least, Look, Maker, MechanismSpec, Promise
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
 from shuffledp.tasks import Histogram, task_named

@@ -23,10 +23,9 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Counts, Floats, distinct
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.core.protocol import Cost, ShuffleProtocol
+from shuffledp.core.protocol import Cost, Mechanism, ShuffleProtocol
 from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named

@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.answers import Answers, Columns
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.domain import Categories
+from shuffledp.core.domain import Answers, Categories, Columns
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import (
@@ -40,8 +39,7 @@ from shuffledp.core.protocol import (
     ShuffleProtocol,
     Spec,
 )
-from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, join_laws
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, Shuffled, join_laws
 from shuffledp.numerics.rounding import float_above, shorten
 from shuffledp.protocols.shared.assembly import local, register, shuffle
 from shuffledp.protocols.shared.joint import Made, PartSpec, account, calibrate

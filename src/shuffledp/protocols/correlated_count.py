@@ -37,8 +37,7 @@ from shuffledp.core.domain import Bits
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Hints, Look, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.tabulated import (

@@ -27,8 +27,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal_uniform

@@ -31,8 +31,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import LATE, Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials, deal, deal_uniform

@@ -23,8 +23,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError
 from shuffledp.core.protocol import LATE, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import parity, solutions

@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.protocol import Crowd, Hints, Look, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.protocols.shared.assembly import register, shuffle

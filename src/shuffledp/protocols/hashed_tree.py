@@ -26,12 +26,10 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally, check_messages, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Integers
+from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Hints, Look, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, join_laws
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, join_laws
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import POLYNOMIALS, check_degree, multiples, multiply, solutions

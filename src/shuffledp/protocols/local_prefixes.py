@@ -67,8 +67,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import LATE, Parts
-from shuffledp.core.randomizer import Law, Message, Messages
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
 from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import tape

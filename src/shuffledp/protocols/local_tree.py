@@ -26,12 +26,10 @@ import numpy as np
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Floats, Words
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Integers
+from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import LATE, Parts
-from shuffledp.core.randomizer import Law, Messages
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Messages, Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics.galois import parity
 from shuffledp.numerics.leaves import read_question

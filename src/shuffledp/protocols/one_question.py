@@ -20,14 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.analyzer import Tally
-from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.domain import Bits, Integers, Reals
+from shuffledp.core.domain import Answers, Bits, Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Device, Parts, ShuffleProtocol, Spec
-from shuffledp.core.randomizer import Law, Message, Messages
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
 from shuffledp.numerics.intervals.sample import bound_sampling, sampling_variance
 from shuffledp.numerics.tape import uniform, uniform_law
 from shuffledp.protocols.bundle import (

@@ -30,8 +30,7 @@ from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedErro
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise, pure_delta
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import deal

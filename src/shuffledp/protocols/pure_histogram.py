@@ -21,8 +21,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import LATE, Cost, Crowd, Least, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
 from shuffledp.core.validate import whole
 from shuffledp.protocols.pure_count import (
     PureAccountant,

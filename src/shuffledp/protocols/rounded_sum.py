@@ -45,8 +45,7 @@ from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError

@@ -19,8 +19,7 @@ from shuffledp.core.domain import Bits
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.intervals import TwoBinomialsError

@@ -37,8 +37,7 @@ from shuffledp.core.estimate import Estimate
 from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol, Unconditional
-from shuffledp.core.randomizer import Law, Message, Messages
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.intervals import TwoBinomialsError

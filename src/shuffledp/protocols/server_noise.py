@@ -29,14 +29,12 @@ from shuffledp.accounting.server_noise import AmongDummies, Moved
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.capabilities import Capabilities
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.domain import Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol, Spec, Unconditional
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.task import say_of
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole

@@ -22,8 +22,7 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli

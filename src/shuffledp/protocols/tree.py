@@ -27,13 +27,11 @@ from shuffledp.accounting.decreasing_mean import PoissonTotal
 from shuffledp.accounting.moved_message import TwoBins, poisson_level
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Integers
+from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Hints, Look, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource, join_laws
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
 from shuffledp.core.validate import whole
 from shuffledp.numerics.leaves import (
     MOST_CELLS,

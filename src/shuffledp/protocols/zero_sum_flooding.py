@@ -59,8 +59,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Cost, Crowd, NoiseAccountant, Parts, Promise, pure_delta
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.intervals import SharedNoiseError

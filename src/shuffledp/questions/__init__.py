@@ -22,7 +22,7 @@ largest relative error is made small; a question with twice the weight of anothe
 
 One question is a survey of one (`Survey.of`): it has a protocol of its own, and no bundle. Both are asked in one way:
 `asking` checks the budget, answers and charges; `prepared` counts the people and asks them. `files` reads a survey,
-`plans` (and `local`, where people trust nobody) finds the protocol and the budget of each of several questions, and
+`plans` and `parts` find the protocol and the budget of each of several questions, and
 `answer` shows what came out, with the `remarks` that belong beside it.
 """
 
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
         tell_dropped,
         tell_weaker,
     )
-    from shuffledp.questions.source import Source
-    from shuffledp.questions.survey import Survey
+    from shuffledp.questions.survey import Source, Survey
 
 __all__ = [
     "LEFT_OUT",
@@ -93,7 +92,6 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "prepared": "Part Prepared prepare",
             "question": "AutoBounds Question take_auto",
             "remarks": "LEFT_OUT SEEDED TRUST describe_invalid tell_dropped tell_weaker",
-            "source": "Source",
-            "survey": "Survey open_data",
+            "survey": "Source Survey open_data",
         },
     )

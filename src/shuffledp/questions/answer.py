@@ -27,7 +27,6 @@ from shuffledp.core.display import (
 )
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import CentralMechanism
 from shuffledp.core.notebook import (
     Columns,
     as_html,
@@ -41,7 +40,7 @@ from shuffledp.core.notebook import (
     to_polars,
 )
 from shuffledp.core.privacy import Guarantee
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import CentralMechanism, ShuffleProtocol
 from shuffledp.core.steps import draw_distribution
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__

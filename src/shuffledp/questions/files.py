@@ -13,8 +13,7 @@ from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.people import People
 from shuffledp.planner.question import find_planned
 from shuffledp.questions.question import Question, take_auto
-from shuffledp.questions.source import Source, read_table
-from shuffledp.questions.survey import Survey
+from shuffledp.questions.survey import Source, Survey, read_table
 
 __all__ = ["build_survey", "read_survey"]
 

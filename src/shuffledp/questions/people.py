@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.core.cells import Bins, Cells
-from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
+from shuffledp.core.domain import Bins, Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.randomizer import WordSource

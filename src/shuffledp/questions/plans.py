@@ -20,10 +20,9 @@ from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_s
 from shuffledp.accounting.rules import Release, share
 from shuffledp.core.display import shorten_label
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
-from shuffledp.core.mechanism import Mechanism
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, Model, round_up
-from shuffledp.core.protocol import Cost, Crowd, Promise, ShuffleProtocol
+from shuffledp.core.protocol import Cost, Crowd, Mechanism, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.version import __version__
 from shuffledp.mechanisms.several import Several
@@ -33,10 +32,11 @@ from shuffledp.protocols import bundle, make, spec
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 from shuffledp.protocols.shared.joint import PartSpec, account, guess_parts, has_fixed_delta
 from shuffledp.questions.answer import name_task
-from shuffledp.questions.local import LocalWay, choose_way
 from shuffledp.questions.parts import (
+    LocalWay,
     choose_curators,
     choose_part,
+    choose_way,
     describe_part,
     find_curator_error,
     find_error,

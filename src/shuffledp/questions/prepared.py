@@ -14,17 +14,15 @@ import numpy as np
 from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import CentralMechanism, Mechanism
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
-from shuffledp.engine.chunks import Engine, Headcount, Job, Report
+from shuffledp.engine.chunks import CALIBRATION, GROUPING, Engine, Headcount, Job, Report, timed
 from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.files import find_engine, headcount, read_codes, run_file
 from shuffledp.engine.filters import Filter
-from shuffledp.engine.stages import CALIBRATION, GROUPING, stage
 from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.choice import choose, curator_error
@@ -319,7 +317,7 @@ class Prepared:
             found: Any = run_file(part.protocol, column, domain=asked.domain, **common)
             dealt = found.dealt
         else:
-            from shuffledp.engine.central import release_column
+            from shuffledp.engine.files import release_column
 
             found = release_column(part.protocol, asked, column, **common)
         curated = not isinstance(part.protocol, ShuffleProtocol)
@@ -337,7 +335,7 @@ class Prepared:
 
     def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> _Ran:
         """Estimate from pairs of answer and group, which nobody has read one by one yet."""
-        from shuffledp.engine.central import release_counts
+        from shuffledp.engine.files import release_counts
         from shuffledp.engine.groups import count_pairs, tally_counts
 
         assert isinstance(part.task, Grouped)
@@ -516,7 +514,7 @@ def prepare(
     first = columns[survey.questions[0].column]
     default = "memory" if first.array is not None else "duckdb"
     chosen = find_engine(default if engine is None else engine)
-    with stage(GROUPING):
+    with timed(GROUPING):
         made = make_people(survey, columns, chosen, rng, charged=charged, sent=sent)
     given = (made.survey, made.columns, chosen, rng, report, n)
     lone = next(iter(made.ratios.values()), None) if survey.alone else None
@@ -554,7 +552,7 @@ def _prepare_one(
     grouping, pairs = None, None
     if question.by is None:
         plain = use_grid(task) if survey.model is Model.LOCAL else task
-        with stage(GROUPING):
+        with timed(GROUPING):
             counted = headcount(column, plain.domain, policy, engine=engine, report=report)
         planned = counted.n // plain.values if n is None else n
         (fitted,) = survey.fit(declared, columns, planned)
@@ -563,7 +561,7 @@ def _prepare_one(
         survey.find_groups(question, {}, grouping)
         from shuffledp.engine.groups import pair_people
 
-        with stage(GROUPING):
+        with timed(GROUPING):
             people = n or column.rows
             if people is None:
                 own = Coder.for_part(task.domain, policy)
@@ -577,7 +575,7 @@ def _prepare_one(
         planned = counted.n if n is None else n
     asked = spread_groups(fitted)
     adds = isinstance(fitted, Grouped) and fitted.sums_up
-    with stage(CALIBRATION):
+    with timed(CALIBRATION):
         made = _choose_protocol(survey, asked, planned, rng, sent=sent)
     if pairs is not None and made.name == "stability_histogram":
         raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
@@ -665,7 +663,7 @@ def _prepare_several(
     survey.check_delta(planned)
     fitted = survey.fit(declared, columns, planned)
     early = {} if reader is None else reader.read(fitted)
-    with stage(CALIBRATION):
+    with timed(CALIBRATION):
         plan = make_plan(survey, fitted, planned)
     return Prepared(
         survey=survey,

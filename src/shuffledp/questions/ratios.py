@@ -18,8 +18,7 @@ from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.mechanism import Mechanism
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Declared
 from shuffledp.engine.chunks import Engine, Report

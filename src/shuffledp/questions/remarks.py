@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from shuffledp.core.display import shorten_label
-from shuffledp.core.mechanism import CentralMechanism
-from shuffledp.core.protocol import ShuffleProtocol
+from shuffledp.core.protocol import CentralMechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Declared
 from shuffledp.engine.codes import Action, OnInvalid

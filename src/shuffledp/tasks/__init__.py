@@ -9,19 +9,18 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from shuffledp.core.answers import Answers
 from shuffledp.core.display import Picture
+from shuffledp.core.domain import Answers
 from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
-from shuffledp.tasks.count import Count
 from shuffledp.tasks.distribution import Distribution, Uniformity
 from shuffledp.tasks.groups import GROUPED, Grouped, GroupError
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.numbers import Bin, Cdf, Median, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
-from shuffledp.tasks.totals import Mean, Sum
+from shuffledp.tasks.totals import Count, Mean, Sum
 from shuffledp.tasks.words import Words
 
 __all__ = [

@@ -30,11 +30,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Counts, Floats
-from shuffledp.core.cells import Cells
 from shuffledp.core.display import Picture, make_picture
-from shuffledp.core.domain import Categories, Domain, Integers, Reals, column
+from shuffledp.core.domain import Answers, Categories, Cells, Domain, Integers, Reals, column
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
@@ -48,10 +46,9 @@ from shuffledp.numerics.intervals import (
 from shuffledp.numerics.intervals.binomial import FEW_TRIED, BinMoments, bound_deviation
 from shuffledp.numerics.leaves import Leaves
 from shuffledp.numerics.tree_noise import IndependentLevels
-from shuffledp.tasks.count import Count
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.numbers import Bin, Median, Quantiles, Std, Variance
-from shuffledp.tasks.totals import Mean, Sum, mean_square
+from shuffledp.tasks.totals import Count, Mean, Sum, mean_square
 
 Ends = Callable[[Floats, float], tuple[Floats, Floats]]
 """Intervals of each group's sum of bins with these weights, with this error probability on either side."""
@@ -168,7 +165,7 @@ WITH_MOMENTS = (
 class Grouped(Task):
     """What a question asks, of each group.
 
-    >>> from shuffledp.tasks.count import Count
+    >>> from shuffledp.tasks.totals import Count
     >>> from shuffledp import Bits
     >>> ways = Categories(k=2, names=("car", "bus"))
     >>> task = Grouped.of(Count(domain=Bits()), ways)

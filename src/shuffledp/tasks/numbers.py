@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.cells import Bins, Cells
 from shuffledp.core.display import Curve, Picture, make_picture
-from shuffledp.core.domain import Integers, column
+from shuffledp.core.domain import Bins, Cells, Integers, column
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise

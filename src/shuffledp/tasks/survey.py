@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.answers import Answers
 from shuffledp.core.arrays import Floats
+from shuffledp.core.domain import Answers
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Task

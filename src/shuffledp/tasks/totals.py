@@ -1,4 +1,4 @@
-"""The sum and the mean of everybody's numbers: two questions about the same kind of domain."""
+"""How many people say yes, and the sum and the mean of everybody's numbers."""
 
 import math
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.display import shorten_label
 from shuffledp.core.domain import Bits, Domain, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Value
@@ -270,3 +271,53 @@ def _lay_grid(lower: float, upper: float) -> Reals:
 
 def _make_plain(end: float) -> float:
     return int(end) if is_whole(end) else end
+
+
+TRUE_VALUE = Option(
+    name="true_value", kind=str, help="The value that counts as yes; every other value is no."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count(Task):
+    """The number of ones among bits.
+
+    >>> task = Count(domain=Bits())
+    >>> task.truth([True, False, True]), task.loss(5.0, 2.0)
+    (2.0, 9.0)
+    """
+
+    name = "count"
+    counts = True
+    yes_or_no = True
+    live = (Bits,)
+    title = "how many people say yes"
+    options = (TRUE_VALUE,)
+    answered_by = ("count", "sum")  # a count is the sum of bits
+    answer = total = "the count"
+
+    domain: Bits
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Bits):
+            raise ParameterError("domain", self.domain, "must be Bits")
+
+    @classmethod
+    def declare(cls, options: Mapping[str, Any], column: Column | None = None) -> Declared:
+        wanted = cls.read_options(options).get("true_value")
+        if wanted is None:
+            return Declared(task=cls(domain=Bits()))
+        note = f"Yes is the value {shorten_label(wanted)!r}; every other value is no."
+        return Declared(task=cls(domain=Bits(true_value=wanted)), notes=(note,))
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"lower": 0, "upper": 1, "steps": None, "task": "sum"}
+
+    def sensitivity(self, n: int) -> float:
+        return 1
+
+    def truth(self, values: ArrayLike) -> float:
+        return float(self.domain.codes(values).sum(dtype="int64"))
+
+    def loss(self, estimate: Value, truth: Value) -> float:
+        return squared_error(estimate, truth)

@@ -40,9 +40,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.amplify import amplify
 from shuffledp.accounting.blanket import law_blankets
 from shuffledp.accounting.exact import shuffled_delta
-from shuffledp.core.answers import Answers
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import Domain, Reals, round_places
+from shuffledp.core.domain import Answers, Cells, Domain, Reals, round_places
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import (
@@ -51,8 +49,16 @@ from shuffledp.core.protocol import (
     Spec,
     honest_users,
 )
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource, randomize
-from shuffledp.core.shuffler import Shuffled, forget, shuffle
+from shuffledp.core.randomizer import (
+    Law,
+    Message,
+    Messages,
+    Shuffled,
+    WordSource,
+    forget,
+    randomize,
+    shuffle,
+)
 from shuffledp.engine.local import run, tally, tally_each
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.leaves import TASKS as LEAVES

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from shuffledp import tasks
 from shuffledp.core.arrays import Codes, Words
-from shuffledp.core.cells import Cells
-from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Integers, Reals, read_places
+from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Cells, Integers, Reals, read_places
 from shuffledp.core.errors import DataError, ShuffledpError, WireError
 from shuffledp.core.octets import MessageCode
 from shuffledp.core.protocol import ShuffleProtocol

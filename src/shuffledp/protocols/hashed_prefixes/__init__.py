@@ -25,8 +25,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate, Interval, NormalError, Value
 from shuffledp.core.protocol import LATE, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Message
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Message, Shuffled
 from shuffledp.core.texts import Keys, Spelt, Texts
 from shuffledp.core.validate import whole
 from shuffledp.numerics.entropy import SecureWords

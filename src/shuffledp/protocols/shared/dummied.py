@@ -32,8 +32,7 @@ from shuffledp.core.arrays import Bools, Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.protocol import Cost, Crowd, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import number
 from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, FrequencyOracle

@@ -25,8 +25,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate
-from shuffledp.core.randomizer import Message
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Message, Shuffled
 from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
 
 

@@ -29,8 +29,7 @@ from shuffledp.core.domain import Reals
 from shuffledp.core.errors import DataError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Parts
-from shuffledp.core.randomizer import Message
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Message, Shuffled
 from shuffledp.numerics.intervals import BoundedError, OneBitError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.sums import bound_bias, read_mean_task, unit

@@ -10,8 +10,7 @@ from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import PLACE_BITS, Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.estimate import ErrorLaw, Estimate, ScaledError, Value
-from shuffledp.core.randomizer import Message
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Message, Shuffled
 from shuffledp.core.validate import whole
 
 _AVERAGES = {"sum": False, "mean": True}  # what these protocols answer

@@ -34,8 +34,7 @@ from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Hints, Look, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, WordSource
-from shuffledp.core.shuffler import Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.numerics.intervals import DiscreteLaplace, SharedNoise, SharedNoiseError
 from shuffledp.protocols.shared.assembly import register, shuffle
