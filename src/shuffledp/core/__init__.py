@@ -16,9 +16,9 @@ def load_later(
 ) -> Callable[[str], Any]:
     """Make the `__getattr__` of a package: `homes` are the names by module, `modules` are known by their last name.
 
-    >>> find = load_later("shuffledp.core", {"domain": "Bits Reals", "privacy": "Model"}, ("cells",))
-    >>> find("Bits").__name__, find("cells").__name__
-    ('Bits', 'shuffledp.core.domain')
+    >>> find = load_later("shuffledp.core", {"domain": "Bits Reals", "privacy": "Model"}, ("texts",))
+    >>> find("Bits").__name__, find("texts").__name__
+    ('Bits', 'shuffledp.core.texts')
     >>> find("Bytes")
     Traceback (most recent call last):
     AttributeError: module 'shuffledp.core' has no attribute 'Bytes'
