@@ -397,12 +397,12 @@ def _suspect(value: object, domain: Domain) -> str:
         return ""
     if isinstance(domain, Bits):
         return " (true_value says which one is yes)"
-    found = read_moment(value.strip())
+    moment = read_moment(value.strip())
     if isinstance(domain, Categories):
-        timed = found is not None and found[1] == "seconds"
+        timed = moment is not None and moment[1] == "seconds"
         dates = timed and any(read_moment(name) is not None for name in _list_names(domain))
         return " (it has a time of day: `bins` counts moments between `edges`)" if dates else ""
-    if found is not None:
+    if moment is not None:
         return " (it is a date: ends may be dates, such as 2024-12-31)"
     known = (
         (
@@ -502,12 +502,12 @@ def _code_bits(array: Any, domain: Bits, missing: tuple[str, ...]) -> Numbers:
 
 def _compare(array: Any, wanted: str, spelt: tuple[str, ...]) -> Numbers:
     """1 for this value, 0 for all others; what is missing is neither."""
-    found = read_names(array, (wanted,), spelt)
-    if found.faults is None:
+    named = read_names(array, (wanted,), spelt)
+    if named.faults is None:
         return Numbers(np.ones(len(array), dtype=np.int64), None)
-    missing = found.faults == NULL
+    missing = named.faults == NULL
     faults = np.where(missing, NULL, FINE).astype(np.uint8) if missing.any() else None
-    return Numbers((found.faults == FINE).astype(np.int64), faults)
+    return Numbers((named.faults == FINE).astype(np.int64), faults)
 
 
 def _code_names(array: Any, domain: Categories, missing: tuple[str, ...]) -> Numbers:
@@ -527,9 +527,9 @@ def _code_words(array: Any, domain: Texts | Keys, missing: tuple[str, ...]) -> N
 def _ask_domain(array: Any, domain: Domain, missing: tuple[str, ...]) -> Numbers:
     """A domain of somebody else's: it says itself what the code of each distinct value is."""
     distinct = list_distinct(array, "values")
-    found = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
-    codes = np.array([0 if code is None else code for code in found], dtype=np.int64)
-    faults = np.array([UNKNOWN if code is None else FINE for code in found], dtype=np.uint8)
+    answers = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
+    codes = np.array([0 if code is None else code for code in answers], dtype=np.int64)
+    faults = np.array([UNKNOWN if code is None else FINE for code in answers], dtype=np.uint8)
     gone = find_missing(distinct.dictionary, missing) & (faults != FINE)
     return spread(distinct.indices, codes, np.where(gone, NULL, faults).astype(np.uint8))
 

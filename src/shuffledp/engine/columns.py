@@ -109,8 +109,8 @@ class Column:
         """The type of the values as Arrow calls it, or "text"."""
         if self.array is not None:
             return str(self.array.type)
-        found = {file.type_of(self.name) for file in self.files if file.columns}
-        return " or ".join(sorted(found)) or "unknown"
+        types = {file.type_of(self.name) for file in self.files if file.columns}
+        return " or ".join(sorted(types)) or "unknown"
 
     @property
     def fractional(self) -> bool:
@@ -125,8 +125,8 @@ class Column:
         return self._is_one_of(_TEXTS) and not self._is_one_of(_FRACTIONAL)
 
     def _is_one_of(self, types: tuple[str, ...]) -> bool:
-        found = self.type
-        return any(word in found for word in types)
+        own = self.type
+        return any(word in own for word in types)
 
     @property
     def boolean(self) -> bool:
@@ -295,11 +295,11 @@ def take_column(
         each: array if each == name else _as_arrow(table[named[each]])
         for each in _list_beside(chosen, people, also)
     }
-    found = Column(name=name, array=array, where=chosen, people=people, beside=beside)
-    if chosen is None or found.reducible:
-        return found
+    opened = Column(name=name, array=array, where=chosen, people=people, beside=beside)
+    if chosen is None or opened.reducible:
+        return opened
     kept = np.flatnonzero(chosen.choose(beside.__getitem__))
-    return replace(found, array=array.take(kept), beside={})
+    return replace(opened, array=array.take(kept), beside={})
 
 
 def open_data(
@@ -522,9 +522,9 @@ def _group_files(sets: Sequence[tuple[Column, ...]], threads: int | None) -> Ite
         if file.remote:
             raise DataError(f"{file.path} is not on this machine: use the Spark engine")
         with explain_unreadable(file.path), connect(threads) as connection:
-            found = select(connection, file, *names).select(*renamed)
+            table = select(connection, file, *names).select(*renamed)
             try:
-                with stream_batches(aggregate(found, own, places)) as stream:
+                with stream_batches(aggregate(table, own, places)) as stream:
                     for batch in stream:
                         for place, some in split_sets(batch, places):
                             values = (
@@ -546,7 +546,7 @@ def categories_of(column: Column) -> tuple[str, ...]:
     """
     import pyarrow as pa
 
-    found: set[str] = set()
+    texts: set[str] = set()
     for values, _times in group_values(column):
-        found.update(text for text in values.cast(pa.string()).to_pylist() if text)
-    return tuple(sorted(found))
+        texts.update(text for text in values.cast(pa.string()).to_pylist() if text)
+    return tuple(sorted(texts))

@@ -53,7 +53,7 @@ def write_direct(reduction: "Reduction", whole: tuple[bool, ...]) -> str | None:
     )
     keys = ", ".join(f"p{place}" for place in range(reduction.width))
     nobody = " or ".join(f"p{place} is null" for place in range(reduction.width))
-    found = {
+    value = {
         Reduce.SUM: "sum(v)",
         Reduce.MEAN: "sum(v)",
         Reduce.MIN: "min(v)",
@@ -64,13 +64,13 @@ def write_direct(reduction: "Reduction", whole: tuple[bool, ...]) -> str | None:
     }[reduction.how]
     if reduction.kind == "point":
         scale = round(1 / reduction.unit) if late else 1
-        found = f"({found}::hugeint * {scale})::double"
+        value = f"({value}::hugeint * {scale})::double"
     elif reduction.how is Reduce.SUM:
-        found = f"least(greatest({found}, {-BEYOND}), {BEYOND})::bigint"
+        value = f"least(greatest({value}, {-BEYOND}), {BEYOND})::bigint"
     else:
-        found = f"{found}::bigint"
+        value = f"{value}::bigint"
     return (
-        f"select {found} as v, count(v) as c, {nobody} as nobody from ({rows}) group by {keys} "
+        f"select {value} as v, count(v) as c, {nobody} as nobody from ({rows}) group by {keys} "
         f"order by {keys}"
     )
 
@@ -139,11 +139,11 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def is_clean(reduction: "Reduction", found: Any, rows: int) -> bool:
+def is_clean(reduction: "Reduction", people: Any, rows: int) -> bool:
     """Return whether nothing was found that must be refused, with its row: a missing value, or a row of nobody."""
-    if rows == 0 or as_numpy(found.column("nobody").combine_chunks()).any():
+    if rows == 0 or as_numpy(people.column("nobody").combine_chunks()).any():
         return False
     policy = reduction.policy
     if policy.null is Action.DROP and policy.nan is Action.DROP:
         return True
-    return int(as_numpy(found.column("c").combine_chunks()).sum()) == rows
+    return int(as_numpy(people.column("c").combine_chunks()).sum()) == rows

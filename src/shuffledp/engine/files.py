@@ -149,10 +149,10 @@ def headcount(
         # Every row is a user, or the run stops at the one that is not.
         return Headcount(n=column.rows, rows=column.rows, invalid=None)
     job = Job(column=column, coder=coder, report=report)
-    found = _group_once(chosen, job) if _is_groupable(coder.domain) else chosen.headcount(job)
-    if found.n == 0:
+    counted = _group_once(chosen, job) if _is_groupable(coder.domain) else chosen.headcount(job)
+    if counted.n == 0:
         raise job.nobody()
-    return found
+    return counted
 
 
 def group_early(
@@ -338,8 +338,8 @@ def _stream(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource
 def _stream_groups(device: Stream, engine: Engine, job: Job, source: WordSource) -> Tallied:
     rows, invalid, groups = 0, add_invalid(()), []
     with timed(GROUPING):
-        found = engine.group([(job.column,)]) or ()
-        values = ((value, times) for _, (value,), times in found)
+        grouped = engine.group([(job.column,)]) or ()
+        values = ((value, times) for _, (value,), times in grouped)
         for some, times in code_groups(job, values, refuse_value):
             groups.append((some.codes[some.valid].astype(np.uint64), times[some.valid]))
             rows += int(times.sum())
@@ -443,13 +443,13 @@ def _release_words(
     parts.require_people()
     words = domain.spell(np.array(list(total), dtype=np.uint64))
     counts = {str(word): count for word, count in zip(words, total.values(), strict=True)}
-    found = mechanism.release(counts, rng)
-    order = np.argsort(-np.asarray(found.value), kind="stable")
-    assert found.labels is not None
+    released = mechanism.release(counts, rng)
+    order = np.argsort(-np.asarray(released.value), kind="stable")
+    assert released.labels is not None
     sorted_ = replace(
-        found,
-        value=np.asarray(found.value)[order],
-        labels=tuple(found.labels[place] for place in order),
+        released,
+        value=np.asarray(released.value)[order],
+        labels=tuple(released.labels[place] for place in order),
     )
     return _report(sorted_, parts)
 
@@ -554,8 +554,8 @@ def release_frequencies(
     valid_level(level)
     counted: Counter[Any] = Counter()
     spelt = MISSING if missing is None else read_missing(missing)
-    for found, times in group_values(column, threads):
-        values = flatten(found)
+    for chunk, times in group_values(column, threads):
+        values = flatten(chunk)
         rows = zip(values.to_pylist(), find_missing(values, spelt), times.to_pylist(), strict=True)
         for value, gone, often in rows:
             counted[None if gone else value] += often

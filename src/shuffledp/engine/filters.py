@@ -161,9 +161,9 @@ class _Side(NamedTuple):
 
 
 def _read_or_nan(array: Any, missing: tuple[str, ...]) -> Any:
-    found = read_numbers(array, missing)
-    values = np.asarray(found.values, dtype=np.float64)
-    return values if found.faults is None else np.where(found.faults == FINE, values, np.nan)
+    numbers = read_numbers(array, missing)
+    values = np.asarray(numbers.values, dtype=np.float64)
+    return values if numbers.faults is None else np.where(numbers.faults == FINE, values, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +232,15 @@ def _read_operands(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tup
     """Return the values as what they are compared with, and which of them are known."""
     array = flatten(array)
     if isinstance(asked.value, bool):
-        found = read_bits(array, missing)
+        numbers = read_bits(array, missing)
     elif isinstance(asked.value, str) and _as_number(asked) is None:
         return _as_texts(array, asked, missing)
     else:
-        found = read_numbers(array, missing)
-    known = np.ones(len(array), dtype=np.bool_) if found.faults is None else found.faults == FINE
-    return found.values, known & ~np.isnan(found.values)
+        numbers = read_numbers(array, missing)
+    known = (
+        np.ones(len(array), dtype=np.bool_) if numbers.faults is None else numbers.faults == FINE
+    )
+    return numbers.values, known & ~np.isnan(numbers.values)
 
 
 def _as_number(asked: _Compare) -> float | None:
@@ -257,10 +259,10 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
 
     known = ~find_missing(array, missing)
     if asked.mark in _EQUALITIES and not pa.types.is_temporal(array.type):
-        found = read_names(array, (str(asked.value),), missing)
-        if found.faults is None:
+        named = read_names(array, (str(asked.value),), missing)
+        if named.faults is None:
             return np.ones(len(array), dtype=np.bool_), np.ones(len(array), dtype=np.bool_)
-        return found.faults == FINE, known | (found.faults == FINE)
+        return named.faults == FINE, known | (named.faults == FINE)
     if is_text(array.type) and read_moment(asked.value) is not None:
         moments = read_numbers(measure_moments(array, "seconds"), missing)
         wanted = read_numbers(measure_moments(pa.array([asked.value]), "seconds")).values[0]
@@ -400,15 +402,15 @@ class _Parser:
     def _split(self) -> Iterator[_Token]:
         place = 0
         while place < len(self._text.rstrip()):
-            found = _TOKEN.match(self._text, place)
-            if found is None:
+            match = _TOKEN.match(self._text, place)
+            if match is None:
                 raise self._complain(place)
-            kind = str(found.lastgroup)
-            word = found[kind]
+            kind = str(match.lastgroup)
+            word = match[kind]
             if kind == "word" and word.lower() in _KEYWORDS:
                 kind, word = "keyword", word.lower()
-            yield _Token(kind, word, found.start(str(found.lastgroup)))
-            place = found.end()
+            yield _Token(kind, word, match.start(str(match.lastgroup)))
+            place = match.end()
 
     def _complain(self, place: int) -> ParameterError:
         left = self._text[place:].strip()
@@ -423,10 +425,10 @@ class _Parser:
         )
 
     def parse(self) -> _Part:
-        found = self._read_any()
+        asked = self._read_any()
         if self._next < len(self._tokens):
             raise self._complain(self._tokens[self._next].start)
-        return found
+        return asked
 
     def _take(self, *wanted: str) -> str | None:
         """Return the next mark or keyword, if it is one of these."""
@@ -481,12 +483,12 @@ class _Parser:
             self._expect("null")
             return _Not(missing) if kept else missing
         negated = self._take("not") is not None
-        found = self._read_choice(name)
-        if found is None and negated:
+        choice = self._read_choice(name)
+        if choice is None and negated:
             raise self._complain_here()
-        if found is None:
+        if choice is None:
             return _Compare(name, "=", True)
-        return _Not(found) if negated else found
+        return _Not(choice) if negated else choice
 
     def _read_choice(self, name: str) -> _Part | None:
         """Return what comes after `not`, too: in, between, like."""

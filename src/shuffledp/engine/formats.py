@@ -242,12 +242,12 @@ def _find(paths: str | Path | Sequence[str | Path]) -> Iterator[str]:
     if not given:
         raise ParameterError("paths", paths, "must name at least one file")
     for path in map(str, given):
-        found = (
+        listed = (
             [path]
             if path == _STANDARD_INPUT or _is_remote(path) or Path(path).exists()
             else _match(path)
         )
-        for each in found:
+        for each in listed:
             yield from _list_folder(Path(each)) if Path(each).is_dir() else [each]
 
 
@@ -352,13 +352,13 @@ def _describe_input(given: Files) -> DataFile:
             types=(),
             spelling=given.spelling,
         )
-        found = _name_by_content(_copy(known, sys.stdin.buffer))
-        if _find_packing(found.where) is not None:
-            with _unpack(found.where) as source:
-                found = _name_by_content(_copy(found, source))
-        if found.format in _TEXTUAL:
-            found = _make_readable(found, given)
-        described = _DESCRIBE[found.format](found, given)
+        file = _name_by_content(_copy(known, sys.stdin.buffer))
+        if _find_packing(file.where) is not None:
+            with _unpack(file.where) as source:
+                file = _name_by_content(_copy(file, source))
+        if file.format in _TEXTUAL:
+            file = _make_readable(file, given)
+        described = _DESCRIBE[file.format](file, given)
     described.held.source = sys.stdin
     described.held.known = replace(described, held=None)
     _inputs[_STANDARD_INPUT] = described.held
@@ -515,8 +515,8 @@ def _describe_lines(file: DataFile, _: Files) -> DataFile:
     sample = _read_sample(file)
     lines = [line for line in sample.split("\n") if line.strip()]
     for mark, name in _MARKS.items():
-        found = {line.count(mark) for line in lines}
-        if len(lines) > 1 and len(found) == 1 and found != {0}:
+        counts = {line.count(mark) for line in lines}
+        if len(lines) > 1 and len(counts) == 1 and counts != {0}:
             raise DataError(
                 f"{file.path} may be a table, since all lines have equally many {name}s: name the column, "
                 "or else make it a .csv with a header and quotes"
@@ -549,18 +549,18 @@ def _list_objects(sample: str) -> list[Any]:
     >>> _list_objects('[{"x": 1}, {"x": 2}, {"x"')
     [{'x': 1}, {'x': 2}]
     """
-    found: list[Any] = []
+    rows: list[Any] = []
     decoder, text = json.JSONDecoder(), sample.strip().removeprefix("[")
     place = 0
     while (start := _GAP.match(text, place).end()) < len(text) and text[start] != "]":  # type: ignore[union-attr]
         try:
             row, place = decoder.raw_decode(text, start)
         except ValueError:
-            if not found:
+            if not rows:
                 raise
             break
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _guess_rows(file: DataFile, columns: Iterable[str], sample: str, skip: int) -> DataFile:

@@ -156,8 +156,8 @@ def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
     >>> group_codes(np.array([7, 3, 7]))
     (array([3, 7], dtype=uint64), array([1, 2]))
     """
-    found, times = np.unique(codes.astype(np.uint64, copy=False), return_counts=True)
-    return found, times.astype(np.int64)
+    values, times = np.unique(codes.astype(np.uint64, copy=False), return_counts=True)
+    return values, times.astype(np.int64)
 
 
 def deal_codes(device: Stream, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
@@ -400,8 +400,8 @@ def pick_rows(column: Column, taken: Bools) -> Column:
         if len(own) < len(chunk.array):
             raise DataError(f"column {column.name!r} has more values than there are people")
         pieces.append(chunk.array.filter(pa.array(own)))
-    found = pa.chunked_array(pieces).combine_chunks()
-    return Column(name=column.name, array=found, moments=column.moments)
+    array = pa.chunked_array(pieces).combine_chunks()
+    return Column(name=column.name, array=array, moments=column.moments)
 
 
 class _Read(NamedTuple):
@@ -416,7 +416,7 @@ def _read_codes(column: Column, domain: Domain, policy: OnInvalid, rng: WordSour
     coder = Coder.for_part(domain, policy)
     kind = np.min_scalar_type(domain.size - 1)
     words = SecureWords() if rng is None else rng
-    found = [_Read(np.zeros(0, kind), np.zeros(0, np.bool_), np.zeros(0, np.uint8))]
+    pieces = [_Read(np.zeros(0, kind), np.zeros(0, np.bool_), np.zeros(0, np.uint8))]
     for chunk in read_chunks(column):
         if len(chunk.array):
             coded = code_chunk(coder, chunk)
@@ -424,5 +424,5 @@ def _read_codes(column: Column, domain: Domain, policy: OnInvalid, rng: WordSour
             if isinstance(domain, Reals):
                 codes = domain.round(codes, words.words(len(codes), 64), 64)
             faults = np.zeros(len(codes), np.uint8) if coded.faults is None else coded.faults
-            found.append(_Read(codes.astype(kind), coded.valid, faults))
-    return _Read(*map(np.concatenate, zip(*found, strict=True)))
+            pieces.append(_Read(codes.astype(kind), coded.valid, faults))
+    return _Read(*map(np.concatenate, zip(*pieces, strict=True)))

@@ -400,8 +400,8 @@ def _open(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
     import pyarrow.parquet as pq
 
     if file.format is Format.ARROW:
-        with open_arrow(file) as found:
-            yield found
+        with open_arrow(file) as stream:
+            yield stream
         return
     with pq.ParquetFile(file.where) as opened:
         schema = opened.schema_arrow

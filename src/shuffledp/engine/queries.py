@@ -36,14 +36,14 @@ def select(
 
     own = list_own(file, names)
     if file.format is Format.ARROW:
-        found = connection.from_arrow(_stream_arrow(file, own or [file.columns[0]]))
+        table = connection.from_arrow(_stream_arrow(file, own or [file.columns[0]]))
     elif file.format is Format.JSONL:
-        found = connection.sql(f"from {_read_json(file, own or names)}")
+        table = connection.sql(f"from {_read_json(file, own or names)}")
     else:
-        found, own = connection.sql(f"from {read_table(file)}"), [*file.columns]
+        table, own = connection.sql(f"from {read_table(file)}"), [*file.columns]
     texts = (f"#{own.index(name) + 1}" if name in own else _tell(file, name) for name in names)
     chosen = [duckdb.SQLExpression(text) for text in texts]
-    return found.select(chosen[0].alias(_VALUE), *chosen[1:])
+    return table.select(chosen[0].alias(_VALUE), *chosen[1:])
 
 
 def _tell(file: DataFile, name: str) -> str:
@@ -154,7 +154,7 @@ def list_own(file: DataFile, names: Sequence[str]) -> list[str]:
 
 
 def aggregate(
-    found: "duckdb.DuckDBPyRelation", names: Sequence[str], places: Sequence[tuple[int, ...]]
+    table: "duckdb.DuckDBPyRelation", names: Sequence[str], places: Sequence[tuple[int, ...]]
 ) -> "duckdb.DuckDBPyRelation":
     """Count the rows of each set of columns, given by places; of several, a last column tells which set it is.
 
@@ -165,10 +165,10 @@ def aggregate(
     """
     listed = ", ".join(names)
     if len(places) == 1:
-        return found.aggregate(f"{listed}, count(*)")
+        return table.aggregate(f"{listed}, count(*)")
     sets = (f"({', '.join(names[at] for at in each)})" for each in places)
     told = f"{listed}, count(*), grouping({listed})::ubigint"
-    return found.aggregate(told, f"grouping sets ({', '.join(sets)})")
+    return table.aggregate(told, f"grouping sets ({', '.join(sets)})")
 
 
 def split_sets(batch: Any, places: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Any]]:

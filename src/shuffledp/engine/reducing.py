@@ -283,8 +283,8 @@ class Reduction:
             return pa.array(coded.codes.astype(np.int64)), coded.valid
         whole = self.kind == "whole"
         missing = self.policy.missing
-        found = read_integers(plain, "integers", missing) if whole else read_numbers(plain, missing)
-        values, faults = found
+        read = read_integers(plain, "integers", missing) if whole else read_numbers(plain, missing)
+        values, faults = read
         if not whole and np.isnan(values).any():
             faults = mark(faults, np.isnan(values), NAN)
         if self.people is None:  # a row is a person: its value itself has to be in the range
@@ -536,17 +536,17 @@ class Reduction:
         if self.kind == "text":
             return values  # the query left them null
         none = counts == 0
-        found = np.where(none, 0, as_numpy(values))
+        filled = np.where(none, 0, as_numpy(values))
         if self.kind == "point":
-            numbers = found * self.unit
+            numbers = filled * self.unit
             if self.how is Reduce.MEAN:
                 numbers = numbers / np.maximum(counts, 1)
             return as_arrow(numbers, None if self.of_rows is not None else none)
         if self.how is Reduce.ROWS or self.of_rows is not None:
-            return as_arrow(found)
+            return as_arrow(filled)
         if isinstance(self.domain, Bits) and self.kind == "codes":
-            return as_arrow(found != 0, none)
-        whole = as_arrow(found, none)
+            return as_arrow(filled != 0, none)
+        whole = as_arrow(filled, none)
         return _name_codes(self.domain, whole) if self.kind == "codes" else whole
 
     def _list_values(self, values: Any, counts: Any, rows: int, persons: Any) -> Reduced:
@@ -581,10 +581,10 @@ def _spread(values: Any, places: Any, size: int) -> Any:
     if len(values) == size:
         return values
     kind = values.type
-    found = pa.repeat(pa.scalar("" if is_text(kind) else 0).cast(kind), size)
+    filled = pa.repeat(pa.scalar("" if is_text(kind) else 0).cast(kind), size)
     mask = np.zeros(size, dtype=np.bool_)
     mask[places] = True
-    return pa.compute.replace_with_mask(found, pa.array(mask), values)
+    return pa.compute.replace_with_mask(filled, pa.array(mask), values)
 
 
 def _place(error: PositionError, rows: Rows, places: Any) -> DataError:
@@ -600,15 +600,15 @@ def list_whole(column: Column) -> tuple[bool, ...]:
     people = column.people
     if people is None or people.missing is MissingPerson.OWN:
         return (False,) * (0 if people is None else len(people.person))
-    found = []
+    whole = []
     for name in people.person:
         if column.array is not None:
             array = column.array if name == column.name else column.beside[name]
             kinds = {str(array.type)}
         else:
             kinds = {file.type_of(name) if name in file.columns else "" for file in column.files}
-        found.append(all(kind.startswith(("int", "uint8", "uint16", "uint32")) for kind in kinds))
-    return tuple(found)
+        whole.append(all(kind.startswith(("int", "uint8", "uint16", "uint32")) for kind in kinds))
+    return tuple(whole)
 
 
 def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
@@ -623,9 +623,9 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
     query = write_direct(reduction, whole)
     if query is not None:
         with connect(threads) as connection:
-            found, rows = _fetch(connection, query), count_rows(connection, reduction)
-        if is_clean(reduction, found, rows):
-            return reduction.finish(found, rows)
+            people, rows = _fetch(connection, query), count_rows(connection, reduction)
+        if is_clean(reduction, people, rows):
+            return reduction.finish(people, rows)
     batches = _make_batches(reduction, whole, threads)
     if reduction.people is None:
         return mask_rows(reduction, list(batches))
@@ -641,8 +641,8 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
 def _fetch(connection: Any, query: str) -> Any:
     import pyarrow as pa
 
-    with stream_batches(connection.sql(query)) as found:
-        return pa.Table.from_batches(list(found), found.schema)
+    with stream_batches(connection.sql(query)) as batches:
+        return pa.Table.from_batches(list(batches), batches.schema)
 
 
 def _make_batches(

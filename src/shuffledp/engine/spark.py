@@ -150,12 +150,12 @@ class Spark:
             view = f"shuffledp_{uuid4().hex}"
             read.createOrReplaceTempView(view)
             try:
-                found = spark.sql(reduction.write_query(_DIALECT, view)).toArrow()
+                people = spark.sql(reduction.write_query(_DIALECT, view)).toArrow()
             finally:
                 spark.catalog.dropTempView(view)
-        if found.num_rows == 0:
+        if people.num_rows == 0:
             raise DataError(f"column {column.name!r} has no rows")
-        return reduction.finish(found)
+        return reduction.finish(people)
 
     def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterator[Group] | None:
         first = sets[0][0]
@@ -190,8 +190,8 @@ class Spark:
         errors = [error for _, _, _, error in rows if error is not None]
         if errors:
             raise DataError(f"column {column.name!r}: {min(errors)}")
-        found = {cell: _wrap(low + (high << 32)) for cell, low, high, _ in rows}
-        return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | found
+        numbers = {cell: _wrap(low + (high << 32)) for cell, low, high, _ in rows}
+        return dict.fromkeys((_USERS, _READ, *_FAULTS), 0) | numbers
 
 
 _HERE = Memory()
@@ -293,9 +293,9 @@ class _Work:
             counts = counts + self._count(some, source)
             cells[_USERS] += some.users
             cells[_READ] += len(some.codes)
-            found = some.invalid()
+            invalid = some.invalid()
             for cell, why in _FAULTS.items():
-                cells[cell] += found[why]
+                cells[cell] += invalid[why]
         return cells | _make_cells(np.atleast_1d(counts)) if cells[_USERS] else cells
 
     def _open_source(self) -> WordSource | None:
@@ -407,9 +407,9 @@ _TROUBLES = (
 def _explain_workers(said: str) -> None:
     """Raise the error that names what a cluster lacks, if that is the trouble and not the data."""
     for pattern, meaning in _TROUBLES:
-        found = re.search(pattern, said)
-        if found:
-            raise UnsupportedError(meaning.format(*found.groups()))
+        match = re.search(pattern, said)
+        if match:
+            raise UnsupportedError(meaning.format(*match.groups()))
 
 
 def _map(

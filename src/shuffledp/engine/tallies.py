@@ -100,14 +100,14 @@ class Reading:
 
     def read(self, estimate: Estimate) -> Estimate:
         """Return the answer to the question."""
-        found, parts = estimate, self.groups or self.bins
+        answer, parts = estimate, self.groups or self.bins
         if self._grouped is not None:
-            found = self._grouped.convert(estimate)
+            answer = self._grouped.convert(estimate)
         elif self.bins is not None:
-            found = estimate.label(self.bins)
+            answer = estimate.label(self.bins)
         if not self.hidden or parts is None:
-            return found
-        return leave_out(found, parts.size, self.hidden)
+            return answer
+        return leave_out(answer, parts.size, self.hidden)
 
     def check(self, protocol: ShuffleProtocol) -> None:
         """Refuse a reading of another protocol."""
@@ -365,14 +365,14 @@ def read_tally(path: str | Path) -> Collected:
     counts, users, shuffles = _read_numbers(content, path)
     try:
         tally = Tally(counts=np.array(counts, dtype=np.int64), users=users)
-        found = Collected(
+        collected = Collected(
             protocol=protocol, tally=tally, labels=labels, form=form, shuffles=tuple(shuffles)
         )
     except (OverflowError, ShuffledpError) as error:
         raise DataError(f"{path} is damaged: {error}") from error
     if tally.counts.shape != _measure_shape(protocol):
         raise DataError(f"{path} has {len(counts)} counts, which do not fit its protocol")
-    return found
+    return collected
 
 
 def _read_numbers(content: Mapping[str, Any], path: str | Path) -> tuple[list[int], int, list[int]]:

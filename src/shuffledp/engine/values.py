@@ -90,8 +90,8 @@ def read_bits(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
     [1, 0, 1]
     """
     if is_text(array.type):
-        found = _read_texts(array, _find_yes_or_no, _find_integers, gaps=missing)
-        return _take_out(found, missing)
+        numbers = _read_texts(array, _find_yes_or_no, _find_integers, gaps=missing)
+        return _take_out(numbers, missing)
     return read_integers(array, "bits", missing)
 
 
@@ -109,11 +109,11 @@ def read_names(array: Any, names: tuple[str, ...], missing: tuple[str, ...] = MI
     codes = np.zeros(len(distinct.dictionary), dtype=np.int64)
     faults = np.full(len(codes), UNKNOWN, dtype=np.uint8)
     for texts in _spell(distinct.dictionary):
-        found = _look_up(texts, names, missing)
-        right = faults > FINE if found.faults is None else (faults > FINE) & (found.faults == FINE)
-        codes[right], faults[right] = found.values[right], FINE
-        if found.faults is not None:
-            faults[(faults == UNKNOWN) & (found.faults == NULL)] = NULL
+        named = _look_up(texts, names, missing)
+        right = faults > FINE if named.faults is None else (faults > FINE) & (named.faults == FINE)
+        codes[right], faults[right] = named.values[right], FINE
+        if named.faults is not None:
+            faults[(faults == UNKNOWN) & (named.faults == NULL)] = NULL
     return spread(distinct.indices, codes, faults)
 
 
@@ -207,13 +207,13 @@ def _find_truths(texts: Any, names: tuple[str, ...]) -> "_Found":
     """Return the place of true and false, which tools write in several ways, among the names."""
     import pyarrow.compute as pc
 
-    found = _find(pc.utf8_lower(texts), _make_texts(tuple(_TRUTHS)).cast(texts.type))
+    truths = _find(pc.utf8_lower(texts), _make_texts(tuple(_TRUTHS)).cast(texts.type))
     values = np.zeros(len(texts), dtype=np.int64)
     fits = np.zeros(len(texts), dtype=np.bool_)
     for truth, spelt in enumerate(_TRUTHS.values()):
         place = next((names.index(each) for each in spelt if each in names), None)
         if place is not None:
-            here = found.fits & (found.values == truth)
+            here = truths.fits & (truths.values == truth)
             values[here], fits = place, fits | here
     return _Found(values, fits)
 
@@ -379,22 +379,24 @@ def _read_texts(
     The first reader sees all texts as they are. Those that it cannot read have the spaces around them
     taken off, and go to all readers in turn.
     """
-    found = readers[0](texts)
-    if found.fits.all():
-        return Numbers(found.values, found.faults)
+    reading = readers[0](texts)
+    if reading.fits.all():
+        return Numbers(reading.values, reading.faults)
     import pyarrow.compute as pc
 
-    values = np.where(found.fits, found.values, 0)
-    faults = np.zeros(len(texts), dtype=np.uint8) if found.faults is None else found.faults.copy()
-    left = np.flatnonzero(~found.fits)
+    values = np.where(reading.fits, reading.values, 0)
+    faults = (
+        np.zeros(len(texts), dtype=np.uint8) if reading.faults is None else reading.faults.copy()
+    )
+    left = np.flatnonzero(~reading.fits)
     rest = pc.utf8_trim_whitespace(_take(texts, left))
     for read in readers:
-        found = read(rest)
-        here = left[found.fits]
-        values[here] = found.values[found.fits]
-        faults[here] = 0 if found.faults is None else found.faults[found.fits]
-        if found.fits.any():
-            left, rest = left[~found.fits], _take(rest, np.flatnonzero(~found.fits))
+        reading = read(rest)
+        here = left[reading.fits]
+        values[here] = reading.values[reading.fits]
+        faults[here] = 0 if reading.faults is None else reading.faults[reading.fits]
+        if reading.fits.any():
+            left, rest = left[~reading.fits], _take(rest, np.flatnonzero(~reading.fits))
     faults[left] = np.where(_are_missing(rest, gaps), NULL, UNKNOWN)
     return Numbers(values, faults if faults.any() else None)
 
@@ -444,11 +446,11 @@ def _find(texts: Any, known: Any) -> _Found:
     import pyarrow.compute as pc
 
     places = pc.index_in(texts, value_set=known)
-    found = as_numpy(places).astype(np.int64)  # other readers may find large numbers beside it
+    place = as_numpy(places).astype(np.int64)  # other readers may find large numbers beside it
     if places.null_count == 0:
-        return _Found(found, np.ones(len(texts), dtype=np.bool_))
+        return _Found(place, np.ones(len(texts), dtype=np.bool_))
     absent = as_numpy(places.is_null())
-    return _Found(np.where(absent, 0, found), ~absent)
+    return _Found(np.where(absent, 0, place), ~absent)
 
 
 def _find_yes_or_no(texts: Any) -> _Found:
@@ -464,8 +466,8 @@ def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
     few = _take_few(texts)
     if few is not None:
         places = [words.index(text.lower()) if text.lower() in words else -1 for text in few]
-        found = np.array(places, dtype=np.int64)
-        return _Found(found & 1, found >= 0)
+        place = np.array(places, dtype=np.int64)
+        return _Found(place & 1, place >= 0)
     import pyarrow.compute as pc
 
     every = _find(pc.utf8_lower(texts), _make_texts(words).cast(texts.type))
@@ -486,9 +488,9 @@ def _find_floats(texts: Any) -> _Found:
 
 def _find_integers(texts: Any) -> _Found:
     """Whole numbers that are written with a decimal point, an exponent, or very many digits."""
-    found = _find_floats(texts)
-    whole = _make_whole(Numbers(found.values, None), texts)
-    return _Found(whole.values, found.fits, whole.faults)
+    floats = _find_floats(texts)
+    whole = _make_whole(Numbers(floats.values, None), texts)
+    return _Found(whole.values, floats.fits, whole.faults)
 
 
 def _parse(texts: Any, pattern: str, kind: Any) -> _Found:
@@ -559,10 +561,10 @@ def measure_moments(array: Any, unit: str) -> Any:
 
 
 def _measure_text(text: str, unit: str) -> str:
-    found = read_moment(text.strip())
-    if found is None:
+    moment = read_moment(text.strip())
+    if moment is None:
         return text
-    number, own = found
+    number, own = moment
     if own == unit:
         return repr(number)
     return repr(number * _DAY if own == "days" else math.floor(number / _DAY))

@@ -212,8 +212,8 @@ def foresee_estimate(protocol: ShuffleProtocol, inputs: Counts) -> Estimate:
     """Return the histogram to expect: as the protocol foresees it, or with its noise at its mean."""
     if protocol.offers.foresee is not None:
         return protocol.offers.foresee(inputs)
-    found = _estimate_mean_tally(protocol, inputs, int(inputs.sum()))
-    return replace(found, value=inputs.astype(np.float64))  # that of whole messages is near it
+    tally = _estimate_mean_tally(protocol, inputs, int(inputs.sum()))
+    return replace(tally, value=inputs.astype(np.float64))  # that of whole messages is near it
 
 
 def _estimate_mean_tally(protocol: ShuffleProtocol, bins: Counts, n: int) -> Estimate:

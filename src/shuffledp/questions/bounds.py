@@ -241,8 +241,8 @@ class Banded:
         column = question.measure(column)
         if column.moments is None:
             kinds = {"date": "days", "timestamp": "seconds"}
-            found = (unit for name, unit in kinds.items() if column.type.startswith(name))
-            column = replace(column, moments=next(found, None))
+            units = (unit for name, unit in kinds.items() if column.type.startswith(name))
+            column = replace(column, moments=next(units, None))
         bands = ALL if question.people is None else OF_PEOPLE
         return cls(
             question=question,
@@ -279,9 +279,9 @@ class Banded:
         """An end as it is declared: a number, or a date."""
         return end if self.bands.moments is None else f"{MOMENTS[self.bands.moments](end)}"
 
-    def settle(self, found: "Bounds") -> Question:
+    def settle(self, bounds: "Bounds") -> Question:
         """The question with these bounds."""
-        ends = {name: self.write(getattr(found, name)) for name in ("lower", "upper")}
+        ends = {name: self.write(getattr(bounds, name)) for name in ("lower", "upper")}
         return replace(self.question, options={**self.question.options, **ends}, auto=None)
 
     def find(
@@ -305,8 +305,8 @@ class Banded:
             raise UnsupportedError(
                 f"the values of people reach {self.bands.limits}: declare lower and upper"
             )
-        found = (self.bands.ends[place] for place in places)
-        ends = dict(zip(("lower", "upper"), found, strict=True))
+        chosen = (self.bands.ends[place] for place in places)
+        ends = dict(zip(("lower", "upper"), chosen, strict=True))
         if self._is_whole:
             ends = _make_whole(ends)
         ends |= {name: options[name] for name in ends if name not in self.auto.ends}
@@ -374,26 +374,26 @@ class Bounding:
             spending.check(total, first.note)
         counted = replace(first, bounding=None).answer(level=level, report=report)
         try:
-            found = {}
+            bounds = {}
             for each, part in zip(self.banded, counted.answers, strict=True):
                 with self.survey.locate(each.question):
                     given = (counted.n, counted.guarantee, part.protocol.name, level)
-                    found[each.question.name] = each.find(part.estimate, *given)
-            answer = self._ask(found, level, report)
+                    bounds[each.question.name] = each.find(part.estimate, *given)
+            answer = self._ask(bounds, level, report)
         except ShuffledpError as error:
             if spending is not None:
                 note = {**first.note, "n": counted.n, "refused": True}
                 spending.mark_released(spending.charge(counted.guarantee, note))
             spent = f"epsilon = {round_up(counted.guarantee.epsilon, 6)}"
             raise UnsupportedError(f"{error}; the release of the bands spent {spent}") from error
-        return answer.with_bounds(found)
+        return answer.with_bounds(bounds)
 
     def _ask(
-        self, found: Mapping[str, "Bounds"], level: float, report: Report | None
+        self, bounds: Mapping[str, "Bounds"], level: float, report: Report | None
     ) -> Answer | SurveyAnswer:
         """The answer to the questions with these bounds, by the rest of the budget."""
         settled = {
-            each.question.name: each.settle(found[each.question.name]) for each in self.banded
+            each.question.name: each.settle(bounds[each.question.name]) for each in self.banded
         }
         survey = replace(
             self.survey,
@@ -586,8 +586,8 @@ def _count_beyond(
         return Number("clamped", 0.0, 0.0, 0.0, 0.0)
     law = _add_noise(counted, inside if fewer else added)
     choices = bands.size * (bands.size + 1) // 2 if len(ends) > 1 else bands.size
-    found = law.interval(people, 1 - (1 - level) / choices)
-    least, most = (min(max(float(end) / n, 0.0), 1.0) for end in found)
+    interval = law.interval(people, 1 - (1 - level) / choices)
+    least, most = (min(max(float(end) / n, 0.0), 1.0) for end in interval)
     return Number("clamped", people / n, float(law.stderr) / n, least, most)
 
 

@@ -93,8 +93,8 @@ def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
     merit = maker.judge(_list_sent(saving))
     if _count_histograms(frugal) >= _MANY or maker.is_beaten(parts, merit):
         return saving
-    found = maker.fit(parts)
-    return saving if merit <= _AS_GOOD * maker.judge(_list_sent(found)) else found
+    fitted = maker.fit(parts)
+    return saving if merit <= _AS_GOOD * maker.judge(_list_sent(fitted)) else fitted
 
 
 def _count_histograms(parts: Sequence[ShuffleProtocol]) -> int:
@@ -484,11 +484,11 @@ class _Maker:
         parts = self.choose(epsilon)
         frugal = self.save_messages(parts)
         tried = [self._spend(each) for each in (parts, frugal) if each is not None]
-        spent, found = tried[0]
-        if len(tried) == 2 and tried[1][1] <= _AS_GOOD * found:
-            spent, found = tried[1]
-        self._check(found, spent)
-        epsilon = float(round_up(found * (1 + 1e-9), 5))
+        spent, needed = tried[0]
+        if len(tried) == 2 and tried[1][1] <= _AS_GOOD * needed:
+            spent, needed = tried[1]
+        self._check(needed, spent)
+        epsilon = float(round_up(needed * (1 + 1e-9), 5))
         wanted = [
             {**spec.to_dict(), "epsilon": min(spec.epsilon or epsilon, epsilon)}
             for spec, _, _ in spent
@@ -555,22 +555,22 @@ def _search(
     low = 0.0
     for _ in range(_TRIES):
         mu = min(mu, most)
-        spent, found = at(mu)
-        if found <= wanted:
+        spent, reached = at(mu)
+        if reached <= wanted:
             best = spent
-            if found >= _CLOSE * wanted:
+            if reached >= _CLOSE * wanted:
                 break
         else:
             low = max(low, mu)
             if mu == most:
                 break
-        mu *= found / wanted * (1 + (1 - _CLOSE) / 2)
+        mu *= reached / wanted * (1 + (1 - _CLOSE) / 2)
         if best is not None and not low < mu < best.mu:
             mu = (low + best.mu) / 2
     if best is None:
         raise UnsupportedError(
             f"error={error!r} cannot be reached with {n:,} people: even at epsilon = {_LARGEST_EPSILON:g} it is "
-            f"{error * found / wanted:.2g}"
+            f"{error * reached / wanted:.2g}"
         )
     return best
 

@@ -102,19 +102,21 @@ class Part:
             own = _remark_on(self.task)
             return Reading(name=name, task=question.task, by=question.shown_by, notes=own)
         by = question.shown_by
-        found = Reading.of(name, question.task, self.task, made, by, question.hidden)
+        reading = Reading.of(name, question.task, self.task, made, by, question.hidden)
         moments = self.column.moments
-        return replace(found, bins=date_bins(found.bins, self.task, moments), moments=moments)
+        return replace(reading, bins=date_bins(reading.bins, self.task, moments), moments=moments)
 
     def convert(self, estimate: Estimate) -> Estimate:
         """The answer to the question, from that of its protocol."""
-        found, task = estimate, self.task
+        converted, task = estimate, self.task
         if isinstance(task, Grouped):
-            found, hidden = task.convert(estimate), self.question.hidden
-            found = leave_out(found, task.domain.parts[1].size, hidden) if hidden else found
+            converted, hidden = task.convert(estimate), self.question.hidden
+            converted = (
+                leave_out(converted, task.domain.parts[1].size, hidden) if hidden else converted
+            )
         elif self.question.hidden:
-            found = leave_out(found, task.domain.size, self.question.hidden)
-        return date_labels(found, task, self.column.moments)
+            converted = leave_out(converted, task.domain.size, self.question.hidden)
+        return date_labels(converted, task, self.column.moments)
 
     @property
     def both(self) -> tuple[Column, Column]:
@@ -314,19 +316,19 @@ class Prepared:
         }
         column, dealt = part.column if pairs is None else pairs.column, False
         if isinstance(part.protocol, ShuffleProtocol):
-            found: Any = run_file(part.protocol, column, domain=asked.domain, **common)
-            dealt = found.dealt
+            answered: Any = run_file(part.protocol, column, domain=asked.domain, **common)
+            dealt = answered.dealt
         else:
             from shuffledp.engine.files import release_column
 
-            found = release_column(part.protocol, asked, column, **common)
+            answered = release_column(part.protocol, asked, column, **common)
         curated = not isinstance(part.protocol, ShuffleProtocol)
-        people = found.n // asked.values if curated else found.n  # a curator counts values
+        people = answered.n // asked.values if curated else answered.n  # a curator counts values
         if not self.survey.alone:
             self._check_people(people)
-        source = found if pairs is None else pairs
+        source = answered if pairs is None else pairs
         return _Ran(
-            estimate=part.convert(found.estimate),
+            estimate=part.convert(answered.estimate),
             n=people,
             rows=source.rows,
             invalid=source.invalid,
@@ -358,7 +360,7 @@ class Prepared:
 
         job = self._make_job(part.pick(taken), None)
         domain, policy = job.coder.domain, job.coder.on_invalid
-        found = run_file(
+        answered = run_file(
             part.shuffled,
             job.column,
             domain=domain,
@@ -366,9 +368,9 @@ class Prepared:
             engine="memory",
             rng=self.rng,
         )
-        estimate = scale_up(found.estimate, part.shuffled, int(taken.sum()), self.people)
-        invalid = None if isinstance(part.task, Grouped) else found.invalid
-        return _Ran(estimate=part.convert(estimate), n=found.n, invalid=invalid)
+        estimate = scale_up(answered.estimate, part.shuffled, int(taken.sum()), self.people)
+        invalid = None if isinstance(part.task, Grouped) else answered.invalid
+        return _Ran(estimate=part.convert(estimate), n=answered.n, invalid=invalid)
 
     def _make_job(self, part: Part, report: Report | None) -> Job:
         """What the devices of one question read."""
@@ -397,10 +399,10 @@ class Prepared:
             raise DataError(f"of {self.people:,} people nobody has some question: they are too few")
         return [*taken]
 
-    def _check_people(self, found: int) -> None:
+    def _check_people(self, people: int) -> None:
         assert self.plan is not None
-        if found != self.plan.n:
-            raise DataError(f"{found:,} answers, but {self.plan.n:,} people take part")
+        if people != self.plan.n:
+            raise DataError(f"{people:,} answers, but {self.plan.n:,} people take part")
 
     def randomize(self, out: str | Path, *, report: Report | None = None) -> "Randomized":
         """Write everybody's messages to a file: shuffled, without senders; each with the number of its question.

@@ -173,7 +173,7 @@ class Ratio:
         tops = np.clip(tops, -_GRID * counts, _GRID * counts)
         # In Python's integers: no number of people overflows.
         exact = [sum(tops.tolist()), _GRID * int(counts.sum())]
-        found = mechanism.release(exact, SecureWords() if rng is None else rng)
+        released = mechanism.release(exact, SecureWords() if rng is None else rng)
         # Everybody's sum was rounded to the grid.
         off = len(counts) / (2 * _GRID)
         laws = [
@@ -182,7 +182,7 @@ class Ratio:
         ]
         top, rows = (
             Estimate(value=float(value) / _GRID, error=law, limits=(-1.0, 1.0))
-            for value, law in zip(np.asarray(found.value).tolist(), laws, strict=True)
+            for value, law in zip(np.asarray(released.value).tolist(), laws, strict=True)
         )
         return replace(self, half=1.0).combine(top, rows)
 

@@ -136,7 +136,7 @@ def _is_groupable(task: Task, columns: Sequence[Column]) -> bool:
 
 def _group(sets: Mapping[Names, tuple[Column, ...]], engine: Engine) -> dict[Names, _Groups]:
     """Group the files by each set of columns, in one pass; those with too many values are left out."""
-    found: dict[Names, list[tuple[int, tuple[Any, ...], Any]]] = {names: [] for names in sets}
+    kept: dict[Names, list[tuple[int, tuple[Any, ...], Any]]] = {names: [] for names in sets}
     size = dict.fromkeys(sets, 0)
     if len(sets) < 2:
         return {}
@@ -146,7 +146,7 @@ def _group(sets: Mapping[Names, tuple[Column, ...]], engine: Engine) -> dict[Nam
             names = listed[group[0]]
             size[names] += len(group[2])
             if size[names] <= _FEW_VALUES:
-                found[names].append(group)
+                kept[names].append(group)
     except TooManyGroupsError:
         return {}
-    return {names: groups for names, groups in found.items() if 0 < size[names] <= _FEW_VALUES}
+    return {names: groups for names, groups in kept.items() if 0 < size[names] <= _FEW_VALUES}

@@ -415,7 +415,7 @@ class Survey:
             with self.locate(question):
                 task = use_grid(task) if local and question.by is None else task
                 own[question.name] = task.fit(n, epsilon)
-        found = []
+        fitted = []
         for question in self.questions:
             task = own[question.name]
             if question.by is not None:
@@ -424,8 +424,8 @@ class Survey:
                     grouped = Grouped.of(task, groups)
                 # The noise of the local model grows with n: there the fewest bins are best.
                 task = grouped.round_to(1) if local else grouped.fit(n, epsilon)
-            found.append(task)
-        return tuple(found)
+            fitted.append(task)
+        return tuple(fitted)
 
     def find_groups(
         self, question: Question, own: Mapping[str, Task], grouping: Column | None = None
