@@ -132,7 +132,7 @@ def test_import_is_light():
     """And what was not imported yet is there as soon as it is named."""
     code = "import sys, shuffledp; print(*{name.partition('.')[0] for name in sys.modules}); "
     code += (
-        "shuffledp.engine.chunks, shuffledp.live.pages, shuffledp.live.serve, shuffledp.live.wire"
+        "shuffledp.engine.watch, shuffledp.live.pages, shuffledp.live.serve, shuffledp.live.wire"
     )
     loaded = set(_python(code).split())
     assert "shuffledp" in loaded
