@@ -16,7 +16,6 @@ VOCABULARY = {
     "core.display",
     "core.privacy",
     "core.protocol",
-    "core.steps",
     "lab",
     "lab.samples",
 }

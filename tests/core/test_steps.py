@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from shuffledp.core.display import Curve, Number, Picture
-from shuffledp.core.steps import Steps, draw_distribution, find_steps
+from shuffledp.core.display import Curve, Number, Picture, Steps, find_steps
+from shuffledp.core.notebook import draw_distribution
 
 LEFT, BOTTOM, WIDTH = 36.0, 168.0, 460.0  # the corner of the axes, and the right end
 ROWS = (Number("<= 10", 0.4, 0.01, 0.35, 0.45), Number("<= 20", 0.9, 0.0, 0.8, 1.2))

@@ -25,13 +25,13 @@ import shuffledp as sdp
 from shuffledp.core.display import (
     Number,
     arrange,
+    draw_steps,
     format_rows,
     format_share,
     keep_largest,
     name_columns,
     shorten_label,
 )
-from shuffledp.core.steps import draw_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,12 +1,16 @@
 """An estimate as people read it: what there is to draw, and lines of text. `core.notebook` has the HTML.
 
 Labels come from data or from users, so they are made harmless in a terminal, and cut when they are long.
+
+Of a distribution function the intervals of all points hold together. It rises, so between two points it is at least the
+lower end of the left one and at most the upper end of the right one: a band that holds everywhere.
 """
 
 from __future__ import annotations
 
 import math
 import unicodedata
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,8 +23,13 @@ if TYPE_CHECKING:
 _LEVEL = 0.95
 _LINES = 20
 _LABEL = 40
+_ROWS = 11  # lines of text of a curve: a share of 0.1 each
 _EXACT_DECIMALS = 4  # of what is not whole and has no error
 _HUGE = 1e15  # beyond, floats have few digits after the point, and columns no room
+
+QUARTILES = (0.25, 0.5, 0.75)
+"""The shares that are marked in a curve."""
+Place = tuple[float, float]
 
 
 class Moment(float):
@@ -393,3 +402,121 @@ def format_rows(
         ]
         for row in kept
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Points from left to right, with the share of the people at or below each one, and its interval."""
+
+    points: tuple[float, ...]
+    shares: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    ends: tuple[float, float]
+
+    def bracket(self, share: float) -> tuple[float, float]:
+        """Return the interval in which the quantile lies, if the band holds.
+
+        >>> steps = Steps(points=(1, 2, 3), shares=(0.2, 0.5, 1), lows=(0.1, 0.4, 1), highs=(0.3, 0.6, 1), ends=(0, 3))
+        >>> steps.bracket(0.5), steps.bracket(0.25)
+        ((1, 3), (0, 2))
+        """
+        below = [x for x, high in zip(self.points, self.highs, strict=True) if high < share]
+        above = [x for x, low in zip(self.points, self.lows, strict=True) if low >= share]
+        return max(below, default=self.ends[0]), min(above, default=self.ends[1])
+
+    def band(self) -> tuple[list[Place], list[Place]]:
+        """Return the corners of what the function is at least and at most, from the left to the right.
+
+        >>> steps = Steps(points=(1, 2), shares=(0.2, 0.9), lows=(0.1, 0.8), highs=(0.3, 1), ends=(0, 2))
+        >>> steps.band()
+        ([(0, 0.0), (1, 0.0), (1, 0.1), (2, 0.1), (2, 0.8)], [(0, 0.3), (1, 0.3), (1, 1), (2, 1), (2, 1.0)])
+        """
+        low, high = [(self.ends[0], 0.0)], []
+        left = self.ends[0]
+        for x, least, most in zip(self.points, self.lows, self.highs, strict=True):
+            low += [(x, low[-1][1]), (x, least)]
+            high += [(left, most), (x, most)]
+            left = x
+        if left < self.ends[1]:
+            low.append((self.ends[1], low[-1][1]))
+        return low, [*high, (left, 1.0), *([(self.ends[1], 1.0)] if left < self.ends[1] else [])]
+
+    def interpolate(self, x: float) -> tuple[float, float, float]:
+        """Return the least, the estimate by interpolation (NaN left of all points) and the most at x."""
+        place = bisect_left(self.points, x)
+        if place == len(self.points):
+            return self.lows[-1], self.shares[-1], 1.0
+        if self.points[place] == x:
+            return self.lows[place], self.shares[place], self.highs[place]
+        if place == 0:
+            return 0.0, float("nan"), self.highs[0]
+        left, right = self.points[place - 1], self.points[place]
+        part = (x - left) / (right - left)
+        share = self.shares[place - 1] * (1 - part) + self.shares[place] * part
+        return self.lows[place - 1], share, self.highs[place]
+
+
+def find_steps(picture: Picture) -> Steps | None:
+    """Return the points in order, shares and intervals between 0 and 1; None if the picture is of something else.
+
+    >>> find_steps(Picture(rows=(), level=0.95)) is None
+    True
+    """
+    if picture.curve is None:
+        return None
+    ordered = sorted(zip(picture.curve.points, picture.rows, strict=True), key=lambda each: each[0])
+
+    def clip(x: float) -> float:
+        return min(max(x, 0.0), 1.0)
+
+    return Steps(
+        points=tuple(point for point, _ in ordered),
+        shares=tuple(clip(row.value) for _, row in ordered),
+        lows=tuple(clip(row.low) for _, row in ordered),
+        highs=tuple(clip(row.high) for _, row in ordered),
+        ends=picture.curve.ends,
+    )
+
+
+def draw_steps(picture: Picture, width: int) -> list[str]:
+    """Lines of text: the curve in dots, and the band in which it surely is in grey.
+
+    >>> rows = (Number("<= 10", 0.4, 0.01, 0.35, 0.45), Number("<= 20", 1.0, 0.0, 1.0, 1.0))
+    >>> shown = Picture(rows=rows, level=0.95, curve=Curve(points=(10.0, 20.0), ends=(0.0, 20.0)))
+    >>> for line in draw_steps(shown, 26): print(line)
+      1            ░░░░░░░░░●
+                   ░░░░░░░●●
+                   ░░░░░●●░░
+                   ░░░░●░░░░
+                   ░░●●░░░░░
+    0.5 ░░░░░░░░░░░●●░░░░░░░
+        ░░░░░░░░░░●░░░░░░░░░
+        ░░░░░░░░░░░░░░░░░░░░
+        ░░░░░░░░░░
+        ░░░░░░░░░░
+      0 ░░░░░░░░░░
+        0                  20
+    """
+    steps = find_steps(picture)
+    if steps is None:
+        return []
+    low, high = steps.ends
+    room = max(10, width - 5)
+    columns = [steps.interpolate(low + (high - low) * each / (room - 1)) for each in range(room)]
+    lines = []
+    for row in range(_ROWS):
+        share = 1 - row / (_ROWS - 1)
+        name = {0: "1", _ROWS // 2: "0.5", _ROWS - 1: "0"}.get(row, "")
+        cells = (_mark(share, *column) for column in columns)
+        lines.append(f"{name:>3} {''.join(cells)}".rstrip())
+    left, right = f"{low:,.6g}", f"{high:,.6g}"
+    return [*lines, f"    {left}{right:>{max(1, room - len(left))}}"]
+
+
+def _mark(share: float, least: float, value: float, most: float) -> str:
+    """Return what stands in a line of text: the curve, the band, or nothing."""
+    half = 0.5 / (_ROWS - 1)
+    if abs(value - share) <= half:
+        return "●"
+    return "░" if least - half <= share <= most + half else " "

@@ -13,7 +13,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from shuffledp.core.display import Number, Picture, format_rows, keep_largest, name_columns
+from shuffledp.core.display import (
+    QUARTILES,
+    Number,
+    Picture,
+    Place,
+    Steps,
+    find_steps,
+    format_rows,
+    keep_largest,
+    name_columns,
+)
 from shuffledp.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -100,6 +110,8 @@ def _load(library: str) -> Any:
 _WIDTH, _HEIGHT = 180, 14
 _BAR, _NEGATIVE = "#0072B2", "#D55E00"
 _LIMIT = 50
+_CURVE_WIDTH, _CURVE_HEIGHT, _LEFT, _BOTTOM = 460, 190, 36, 22
+_CURVE = "#0072b2"
 _PAGE = (
     ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
@@ -272,3 +284,64 @@ def _place(x: float, ends: tuple[float, float]) -> int:
         return 0
     share = (min(max(x, low), high) - low) / (high - low)
     return round(2 + share * (_WIDTH - 4))
+
+
+def draw_distribution(picture: Picture) -> str:
+    """Return an SVG of a distribution function with its band and its quartiles; "" of anything else.
+
+    >>> from shuffledp.core.display import Curve, Number
+    >>> rows = (Number("<= 1", 0.4, 0.01, 0.38, 0.42), Number("<= 2", 1.0, 0.0, 1.0, 1.0))
+    >>> shown = Picture(rows=rows, level=0.95, curve=Curve(points=(1.0, 2.0), ends=(0.0, 2.0)))
+    >>> draw_distribution(shown).count("<path")
+    6
+    """
+    steps = find_steps(picture)
+    if steps is None:
+        return ""
+    ends = steps.ends
+    low, high = steps.band()
+    band = [_spot(*corner, ends) for corner in [*high, *reversed(low)]]
+    line = [_spot(*each, ends) for each in zip(steps.points, steps.shares, strict=True)]
+    shapes = [
+        *(_rule(share, steps) for share in QUARTILES),
+        f'<path d="M{_join(band)}Z" fill="{_CURVE}" fill-opacity=".25"/>',
+        f'<path d="M{_join(line)}" fill="none" stroke="{_CURVE}" stroke-width="1.5"/>',
+        f'<path d="M{_LEFT},0V{_CURVE_HEIGHT - _BOTTOM}H{_CURVE_WIDTH}" fill="none" stroke="currentColor"/>',
+        *(_write(0, share, f"{share:g}", ends, "end") for share in (0.0, 0.5, 1.0)),
+        _write(ends[0], None, f"{ends[0]:g}", ends, "start"),
+        _write(ends[1], None, f"{ends[1]:g}", ends, "end"),
+    ]
+    label = (
+        "Share of people at or below each number, with the band that holds for all of them together"
+    )
+    return (
+        f'<svg role="img" aria-label="{label}" viewBox="0 -8 {_CURVE_WIDTH} {_CURVE_HEIGHT + 8}" width="{_CURVE_WIDTH}" '
+        f'style="max-width:100%" font-size="11">{"".join(shapes)}</svg>'
+    )
+
+
+def _spot(x: float, share: float, ends: tuple[float, float]) -> Place:
+    across = (x - ends[0]) / (ends[1] - ends[0])
+    height = _CURVE_HEIGHT - _BOTTOM
+    return _LEFT + across * (_CURVE_WIDTH - _LEFT), height - share * height
+
+
+def _join(corners: Sequence[Place]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+
+
+def _rule(share: float, steps: Steps) -> str:
+    """Draw a dotted line from the share to where it is surely reached, and down from both ends of what is left open."""
+    (first, y), (last, _) = (_spot(x, share, steps.ends) for x in steps.bracket(share))
+    down = _CURVE_HEIGHT - _BOTTOM
+    path = f"M{_LEFT},{y:.1f}H{last:.1f}V{down}M{first:.1f},{y:.1f}V{down}"
+    return f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".45" stroke-dasharray="2 3"/>'
+
+
+def _write(x: float, share: float | None, text: str, ends: tuple[float, float], anchor: str) -> str:
+    """Return a number at the left of a share, or below a point."""
+    if share is None:
+        across, down = _spot(x, 0.0, ends)[0], _CURVE_HEIGHT - _BOTTOM + 15.0
+    else:
+        across, down = _LEFT - 5.0, _spot(ends[0], share, ends)[1] + 4
+    return f'<text x="{across:.1f}" y="{down:.1f}" text-anchor="{anchor}" fill="currentColor">{text}</text>'

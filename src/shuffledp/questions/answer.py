@@ -31,6 +31,7 @@ from shuffledp.core.notebook import (
     Columns,
     as_html,
     as_prose,
+    draw_distribution,
     frame_page,
     make_columns,
     say,
@@ -41,7 +42,6 @@ from shuffledp.core.notebook import (
 )
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import CentralMechanism, ShuffleProtocol
-from shuffledp.core.steps import draw_distribution
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.version import __version__
 from shuffledp.engine.chunks import Engine

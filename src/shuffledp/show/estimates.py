@@ -17,10 +17,13 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.display import (
+    QUARTILES,
     Number,
     Picture,
+    Steps,
     arrange,
     count_decimals,
+    find_steps,
     format_number,
     format_rows,
     format_share,
@@ -30,8 +33,7 @@ from shuffledp.core.display import (
 )
 from shuffledp.core.errors import MismatchError, UnsupportedError
 from shuffledp.core.estimate import Estimate
-from shuffledp.core.notebook import as_prose, frame_page
-from shuffledp.core.steps import QUARTILES, Steps, draw_distribution, find_steps
+from shuffledp.core.notebook import as_prose, draw_distribution, frame_page
 from shuffledp.show.style import (
     FAINT,
     FORMATS,
