@@ -11,6 +11,7 @@ import shuffledp as sdp
 from shuffledp import Bins, Tally
 from shuffledp.core.estimate import NormalError
 from shuffledp.engine import Collected, Filter, Form, OnInvalid, People, Reading, take_column
+from shuffledp.questions import QuestionAnswer
 from shuffledp.tasks import task_named
 
 RR = sdp.protocols.rr.make_local(epsilon=1.0)
@@ -24,8 +25,12 @@ def estimate(*values, labels=None, stderr=10.0, most=1000.0):
 
 
 def answer(**more):
+    asked = {"name": "it", "task": "count", "protocol": RR, "estimate": estimate(400.0), **more}
+    own = ("name", "task", "by", "protocol", "estimate", "level", "moments", "bounds")
+    question = QuestionAnswer(**{name: asked[name] for name in own if name in asked})
+    beside = {name: each for name, each in more.items() if name not in own}
     return sdp.Answer(
-        **{"task": "count", "protocol": RR, "estimate": estimate(400.0), "n": 1000, **more}
+        **{"protocol": asked["protocol"], "answers": (question,), "n": 1000, **beside}
     )
 
 

@@ -329,6 +329,11 @@ class Answer(Release):
         return self.question.estimate
 
     @property
+    def moments(self) -> str | None:
+        """What dates are counted in, days or seconds since 1970-01-01; None: there are none."""
+        return self.question.moments
+
+    @property
     def bounds(self) -> "Bounds | None":
         """The ends of the range, if a first release estimated them; None: they were declared."""
         return self.question.bounds
