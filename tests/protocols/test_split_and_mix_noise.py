@@ -159,3 +159,13 @@ def test_dealt_total_is_discrete_laplace_noise(factor, right):
 def test_slow_decay_is_refused():
     with pytest.raises(ParameterError, match="rate"):
         NoiseShare(rate=Fraction(1, 1 << 23), parts=10)
+
+
+@pytest.mark.parametrize(
+    ("bits", "distance"),
+    [(8, 0.8597412109383599), (12, 0.05356834828858965), (16, 0.003346935782250221)],
+)
+def test_the_distance_counts_the_rounding_of_places_and_of_tails(bits, distance):
+    """Of short words, where each term can be seen."""
+    share = NoiseShare(rate=Fraction(1, 2), parts=3, word_bits=bits)
+    assert share.distance == pytest.approx(distance, rel=1e-9)

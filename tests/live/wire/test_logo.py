@@ -85,6 +85,33 @@ def test_what_is_no_small_picture_is_refused(raw, said):
         pack_logo(raw)
 
 
+def segment(code, data):
+    return bytes((0xFF, code)) + (len(data) + 2).to_bytes(2) + data
+
+
+ADOBE = segment(0xEE, b"Adobe" + bytes(7))
+"""Which colours there are: 16 bytes with the mark."""
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        (ADOBE, True),
+        (segment(0xEE, b"Adobe" + bytes(8)), False),
+        (segment(0xEE, b"Adobe" + bytes(6)), False),
+        (segment(0xEE, b"Adobo" + bytes(7)), False),
+        (segment(0xED, b"Adobe" + bytes(7)), False),
+        (segment(0xED, bytes(12)), False),
+        (segment(0xFE, b"Adobe" + bytes(7)), False),
+    ],
+)
+def test_of_marks_of_programs_one_says_how_to_draw_and_has_no_room_for_more(more, kept):
+    raw = make_jpeg()
+    plain = unpack_logo(pack_logo(raw))
+    found = unpack_logo(pack_logo(raw[:2] + more + raw[2:]))
+    assert found == (plain[:2] + more + plain[2:] if kept else plain)
+
+
 @pytest.mark.parametrize("cut", range(0, 400, 7))
 def test_a_cut_file_is_refused_in_words(cut):
     for raw in (make_png(more=chunk(b"tEXt", b"x" * 400)), make_jpeg()):

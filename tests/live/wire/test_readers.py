@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from functools import cache
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
@@ -141,15 +142,32 @@ def probe(name):
     yield f"{name}, one more = {refuse(json.loads(raw) | {'more': 1})}"
 
 
+def probe_one_question():
+    """Which questions may be one of several: every pair of those that there are, and each alone."""
+    content = json.loads(read_content("shuffled"))
+    every = {each["name"]: each for each in content["questions"]}
+    content["promise"]["one_question"] = True
+    content |= {"slots": 1}
+    for one, other in combinations_with_replacement(every, 2):
+        asked = list(dict.fromkeys((one, other)))
+        content["questions"] = [every[name] for name in asked]
+        said = refuse(content | {"message_size": 1})
+        wide = refuse(content | {"message_size": 2})
+        yield f"one question, {' or '.join(asked)} = 1 byte: {said}; 2 bytes: {wide}"
+
+
+PROBES = {**dict.fromkeys(DOCUMENTS, probe), "one question": lambda _: probe_one_question()}
+
+
 @cache
 def read_table():
     return TABLE.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", PROBES)
 def test_documents_are_refused_as_in_the_table(name):
     wanted = [line for line in read_table() if line.startswith(f"{name}, ")]
-    assert list(probe(name)) == wanted
+    assert list(PROBES[name](name)) == wanted
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -168,6 +186,6 @@ def test_what_is_as_long_as_it_may_be_is_not_too_long(name):
 
 
 if __name__ == "__main__":
-    lines = [line for name in DOCUMENTS for line in probe(name)]
+    lines = [line for name in PROBES for line in PROBES[name](name)]
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     sys.stdout.write(f"{len(lines)} lines\n")
