@@ -84,16 +84,17 @@ class _PublishedError:
         raise UnsupportedError("no exact interval was published: use interval()")
 
 
-def read_estimate(question: Question, answer: Mapping[str, Any], level: float) -> Estimate:
-    """Return the estimate that was published as the answer to a question.
+def read_estimate(question: Question, result: Mapping[str, Any]) -> Estimate:
+    """Return the estimate that a result has of a question.
 
     >>> from shuffledp import protocols
     >>> made = protocols.rr.make_local(epsilon=1.0)
     >>> pet = Question(name="pet", text="?", task="count", protocol=made, labels=("no", "yes"))
     >>> row = {"label": "count", "value": 12.0, "stderr": 3.0, "low": 6.0, "high": 18.0}
-    >>> read_estimate(pet, {"people": 40, "estimate": [row]}, 0.95).limits
+    >>> read_estimate(pet, {"questions": {"pet": {"people": 40, "estimate": [row]}}}).limits
     (0.0, 40.0)
     """
+    answer = result["questions"][question.name]
     rows = [Number(**row) for row in answer["estimate"]]
     labels = tuple(row.label for row in rows)
     value, stderr, low, high = (
@@ -105,7 +106,9 @@ def read_estimate(question: Question, answer: Mapping[str, Any], level: float) -
         columns = [column.item() for column in (value, stderr, low, high)]
     return Estimate(
         value=columns[0],
-        error=_PublishedError(stderr=columns[1], ends=Interval(*columns[2:]), level=level),
+        error=_PublishedError(
+            stderr=columns[1], ends=Interval(*columns[2:]), level=_find_level(result)
+        ),
         limits=_find_limits(question, _count_asked(answer)),
         labels=labels,
     )
@@ -122,9 +125,13 @@ def _find_limits(question: Question, people: int) -> tuple[float, float]:
     return (low, high) if kind.average or kind.ranked else (low * people, high * people)
 
 
-def draw(question: Question, answer: Mapping[str, Any], level: float) -> Picture:
+def _find_level(result: Mapping[str, Any]) -> float:
+    return float(result.get("level", LEVEL))
+
+
+def draw(question: Question, result: Mapping[str, Any]) -> Picture:
     """Return what there is to draw of a published answer: as of a file, by its task."""
-    return question.asks.show(read_estimate(question, answer, level), level)
+    return question.asks.show(read_estimate(question, result), _find_level(result))
 
 
 def _count_asked(answer: Mapping[str, Any]) -> int:
@@ -166,7 +173,7 @@ def show_text(collection: Collection, results: Sequence[Mapping[str, Any]]) -> s
             answer = result["questions"][question.name]
             lines.append(f"Window {result['window']}: {_tell_people(answer)}")
             if answer["estimate"]:
-                picture = draw(question, answer, result.get("level", LEVEL))
+                picture = draw(question, result)
                 lines.append(as_text(picture, limit=len(picture.rows)))
             lines += _tell_found(answer)
     return "\n".join(lines)
@@ -184,7 +191,7 @@ def show_page(collection: Collection, results: Sequence[Mapping[str, Any]]) -> s
             answer = result["questions"][question.name]
             parts.append(say(f"Window {result['window']}: {_tell_people(answer)}"))
             if answer["estimate"]:
-                parts.append(as_html(draw(question, answer, result["level"])))
+                parts.append(as_html(draw(question, result)))
             parts += map(say, _tell_found(answer))
     trust = make_table(
         ["who is compromised", "what people still have"], describe_trust(collection), texts=2

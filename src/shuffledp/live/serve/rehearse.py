@@ -272,8 +272,8 @@ def _compare(home: Home, acknowledged: set[bytes]) -> tuple[int, int]:
 def _compare_answers(
     question: Question, places: Codes, result: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    answer = result["questions"][question.name]
-    rows, published = answer["estimate"], read_estimate(question, answer, result["level"])
+    rows = result["questions"][question.name]["estimate"]
+    published = read_estimate(question, result)
     truths = np.atleast_1d(question.asks.align(published, question.read_values(places)))
     shown = ("value", "low", "high")
     return [
