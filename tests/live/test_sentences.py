@@ -361,3 +361,20 @@ def test_a_result_is_handed_over_once(tmp_path):
     assert hand_over(shuffler, analyzer) == "published"
     assert says(shuffler.batch, 0) == "not_ready: there is no batch of window 0 now"
     assert shuffler.manifest(0, 1200.0)[0].messages == 50  # what it was can still be asked
+
+
+def test_a_window_that_an_older_version_wrote_has_the_messages_of_its_reports(tmp_path):
+    """It did not write down how many messages a batch has."""
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler)
+    shuffler.tick(1110.0)
+    with sqlite3.connect(tmp_path / "s" / "store.sqlite") as db:
+        assert db.execute("SELECT messages FROM windows").fetchall() == [(50,)]
+        db.execute("UPDATE windows SET messages = NULL")
+    db.close()
+    manifest, signature = shuffler.manifest(0, 1200.0)
+    assert (manifest.reports, manifest.messages) == (25, 50)
+    analyzer = open_analyzer(tmp_path / "a")
+    analyzer.take(manifest.raw, signature, lambda _: shuffler.batch(0).read_bytes())
+    assert analyzer.advance(0) == "published"
+    analyzer.close()

@@ -147,6 +147,32 @@ def test_an_error_of_ours_is_not_told_to_anybody(tmp_path, monkeypatch):
     play(tmp_path / "s", scene)
 
 
+STATUSES = {
+    "busy": 429, "expired": 410, "not_ready": 409, "signature": 403, "unavailable": 503, "unknown_collection": 404,
+    "malformed": 400, "token": 400, "anything": 400,
+}  # fmt: skip
+
+
+def test_every_reason_has_its_status_and_is_counted(tmp_path, monkeypatch):
+    async def scene(server):
+        for reason, status in STATUSES.items():
+
+            def fail(*_, reason=reason, **__):
+                raise sdp.WireError(reason, "as it is")
+
+            monkeypatch.setattr(server.shuffler, "status", fail)
+            for answer in (
+                await server.public.get("/windows"),
+                await server.admin.get("/status", headers=WORD),
+            ):
+                assert title(answer) == (status, reason)
+                assert answer.json()["detail"] == "as it is"
+                assert answer.headers.get("retry-after") == ("1" if status in (429, 503) else None)
+        assert server.server._requests == dict.fromkeys(STATUSES, 2)
+
+    play(tmp_path / "s", scene)
+
+
 @pytest.mark.parametrize(
     ("status", "retry"),
     [(400, None), (403, None), (409, None), (429, "1"), (500, None), (503, "1")],
