@@ -344,3 +344,14 @@ def test_messages_are_put_into_all_files_of_a_spool(tmp_path):
         sizes = [len(part.payload) for part in spool.read_shuffled(users=200)]
     assert sum(sizes) == 200
     assert min(sizes) > 50
+
+
+@pytest.mark.parametrize(
+    "domain", [sdp.Reals(lower=0.0, upper=9.0, steps=9), sdp.Integers(lower=0, upper=9)]
+)
+def test_whoever_has_no_row_that_counts_adds_nothing_to_sums_of_rows(domain):
+    table = {"who": [1, 1, 2], "v": ["2", "3", ""]}
+    column = take_column(table, "v", people=People.read("who", of="rows", max_rows=2))
+    policy = OnInvalid.read("drop")
+    reduction = Reduction(column=column, how=Reduce.SUM, domain=domain, policy=policy, key="k")
+    assert reduce_here(reduction).column.array.to_pylist() == pytest.approx([5, 0], abs=1e-6)
