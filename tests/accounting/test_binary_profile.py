@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shuffledp import ParameterError, UnsupportedError
+from shuffledp import ParameterError
 from shuffledp.accounting import binary
 from shuffledp.accounting.base import Batch
 from shuffledp.accounting.binary import BinaryResponse, FlipPoint
@@ -62,7 +62,7 @@ def test_the_worst_data_set_is_not_all_equal(n, flip, epsilon, excess):
 @pytest.mark.parametrize(("n", "flip", "epsilon", "excess"), FACTS)
 def test_a_mutant_that_trusts_all_equal_is_caught(monkeypatch, n, flip, epsilon, excess):
     ends = np.array([0.0, n - 1.0])
-    monkeypatch.setattr(binary, "_place_cells", lambda *_: (ends, ends))
+    monkeypatch.setattr(binary, "_first_cells", lambda _: (ends, ends))
     monkeypatch.setattr(binary, "_find_worst", binary._find_worst.__wrapped__)  # remembers nothing
     worst = brute_force(n, flip, epsilon).max()
     with pytest.raises(AssertionError):
@@ -121,6 +121,41 @@ def test_cells_of_many_epsilons_are_an_upper_bound_and_cost_little(n, flip, epsi
         assert worst <= found <= worst * 1.01
 
 
+WIDE = np.geomspace(1e-3, 1.0, 25)  # of epsilon0
+
+
+@pytest.mark.parametrize("flip", [Fraction(1, 4), Fraction(1, 50), Fraction(2, 5)])
+def test_widely_spread_epsilons_are_those_of_every_data_set(flip):
+    """By SciPy's masses and direct convolutions, where the sums of those are good enough."""
+    n = 300
+    shuffled = BinaryResponse(n=n, flip=flip)
+    for epsilon, found in zip(
+        WIDE * shuffled.epsilon0, shuffled.deltas(WIDE * shuffled.epsilon0), strict=True
+    ):
+        worst = brute_force(n, flip, epsilon).max()
+        if worst > 1e-12:
+            assert worst * (1 - 1e-9) <= found <= worst * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("flip", [Fraction(1, 4), Fraction(1, 50)])
+@pytest.mark.parametrize("n", [5_000, 10**5, 10**6])
+def test_widely_spread_epsilons_cost_little(monkeypatch, n, flip):
+    """Half a percent of delta on either side; and the number of data sets that are looked at does not grow with n."""
+    looked, logs = [], FlipPoint.logs
+
+    def watched(self, ones, zeros):
+        looked.append(len(ones))
+        return logs(self, ones, zeros)
+
+    monkeypatch.setattr(FlipPoint, "logs", watched)
+    shuffled = BinaryResponse(n=n, flip=flip)
+    found = shuffled.deltas(WIDE * shuffled.epsilon0)
+    assert sum(looked) < 25_000
+    for epsilon, delta in zip(WIDE * shuffled.epsilon0, found, strict=True):
+        assert shuffled.delta_lower(epsilon) <= delta
+        assert delta <= max(shuffled.delta_lower(epsilon) * 1.0101, 1e-300)
+
+
 @pytest.mark.parametrize("n", [1, 40, 700])
 @pytest.mark.parametrize("flip", [Fraction(1, 2**40), Fraction(1, 500), Fraction(1, 4)])
 def test_many_epsilons_are_as_exact_as_one(n, flip):
@@ -135,7 +170,7 @@ def test_many_epsilons_are_as_exact_as_one(n, flip):
 @pytest.mark.parametrize(("n", "flip", "epsilon"), LARGE)
 def test_the_cells_cover_every_data_set(n, flip, epsilon):
     point = FlipPoint.above(flip, epsilon)
-    lo, hi, _ = BinaryResponse(n=n, flip=flip)._cells(point, epsilon)
+    lo, hi, *_ = binary._find_cells(point, n)
     order = np.argsort(lo)
     lo, hi = lo[order], hi[order]
     assert lo[0] == 0
@@ -236,9 +271,20 @@ def test_extremes(n, flip):
     assert shuffled.delta_lower(0.0) >= shuffled.delta(0.0) * 0.98
 
 
-def test_too_many_users():
-    with pytest.raises(UnsupportedError, match="n=1000000000000 users are too many"):
-        BinaryResponse(n=10**12, flip=Fraction(1, 4))
+@pytest.mark.parametrize("n", [10**12, 2**52])
+def test_as_many_users_as_are_allowed(n):
+    """So many are Gaussian; rounding and cells add little."""
+    shuffled = BinaryResponse(n=n, flip=Fraction(1, 4))
+    for z in (0.0, 1.0, 6.0):
+        tail, density = (
+            math.erfc(z / math.sqrt(2)) / 2,
+            math.exp(-z * z / 2) / math.sqrt(2 * math.pi),
+        )
+        gaussian = shuffled._mu * (density - z * tail)  # in the limit of small mu
+        epsilon = z * shuffled._mu
+        assert shuffled.delta_lower(epsilon) <= shuffled.delta(epsilon)
+        assert shuffled.delta_lower(epsilon) == pytest.approx(gaussian, rel=1e-3)
+        assert shuffled.delta(epsilon) == pytest.approx(gaussian, rel=7e-3)
 
 
 @pytest.mark.parametrize("flip", [Fraction(0), Fraction(1, 2), Fraction(3, 4), Fraction(-1, 4)])

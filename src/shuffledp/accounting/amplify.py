@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, Batch, find_deltas
-from shuffledp.accounting.binary import LARGEST_VARIANCE, BinaryResponse
+from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.blanket import (
     Blanket,
     Blanketed,
@@ -99,9 +99,14 @@ class ShuffledProfile(Batch):
         wanted = _valid_delta(delta)
         if wanted <= self.delta0 == 0:
             return self._guarantee(self.epsilon0, 0.0, PURE)
-        candidates = [(bound.curve.epsilon(wanted), bound.proof) for bound in self.bounds]
-        epsilon, proof = min(candidates)
-        return self._guarantee(epsilon, wanted, proof)
+        *others, own = (
+            self.bounds
+        )  # what knows most of the randomizer comes last, and is mostly the best
+        best = own.curve.epsilon(wanted), own.proof
+        for bound in reversed(others):
+            if bound.curve.delta(best[0]) <= wanted:
+                best = min(best, (bound.curve.epsilon(wanted), bound.proof))
+        return self._guarantee(best[0], wanted, best[1])
 
     def renyi(self, alpha: float) -> float:
         """Bound the Renyi divergence of order alpha > 1 from above, in both directions; never above epsilon0.
@@ -465,7 +470,7 @@ def _own_bounds(randomizer: Local, n: int) -> list[Bound]:
         curve = kind(blankets=blankets, n=n, epsilon0=_device(randomizer).epsilon0)
         bounds.append(Bound(name="blanket", proof=_BLANKET, curve=curve))
     flip = _flip(_device(randomizer), blankets)
-    if flip is not None and n * flip * (1 - flip) <= LARGEST_VARIANCE:
+    if flip is not None:
         binary = BinaryResponse(n=n, flip=flip)
         bounds.append(Bound(name="binary", proof=_BINARY, curve=binary))
     return bounds

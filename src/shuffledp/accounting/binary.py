@@ -14,23 +14,37 @@ g(c) = h(c) t^c / M is again a sum of two binomials, M = (f + (1 - f) t)^ones (1
     delta = A M t^-k [ g(k) - (1 - 1/t) sum_(c > k) t^(k + 1 - c) g(c) ],   k a mode of g:
 
 all the large and small numbers are in A M t^-k, and the bracket is read off at the middle of g, with
-relative accuracy however small delta is. The mode is within 1 of the mean (Darroch 1964), so a few
-neighbours of the mean are tried: any other k gives less.
+relative accuracy however small delta is. The mode is within 1 of the mean (Darroch 1964), so the whole numbers
+around the mean are tried: any other k gives less.
+
+**The bracket, by Fourier.** It is a sum of weights w_j g(k + j): w_0 = 1 and w_j = -(1 - 1/t) t^(1 - j). Cut off after
+j = L it is at least as large, and by at most t^-L Pr_g[c > k + L] larger. With phi the characteristic function of g,
+N > 2 L and theta_i = 2 pi i / N,
+
+    (1/N) sum_i phi(theta_i) W(theta_i) = sum_j w_j sum_m g(k + j + m N),   W(theta) = e^(-i theta k) sum_j w_j e^(-i theta j),
+
+the second sum over all whole m. Other m than 0 are L from the mean or farther, where by Bernstein's inequality there is
+at most e^-40 of g on either side: no weight exceeds 1, so all of that is below 2 e^-40. And |phi|^2 is a product of
+1 - 4 v sin^2(theta / 2) over the users, v the variance of each message, so |phi| <= exp(-2 V sin^2(theta / 2)) with V
+that of g: about 25 frequencies count, however many users there are, and |W| <= 2 makes those that are left out less
+than 2 e^-40 together. One product of matrices does it for thousands of data sets.
 
 **All data sets.** Revealing the message of one more user only helps the attacker, so
 delta(ones, zeros) does not increase in either argument. The range of s is cut into cells lo .. hi;
-delta(lo, n - 1 - hi) is an upper bound for the whole cell. Cells are halved where this costs most. For
-small n every s is a cell of its own. "All others equal" alone is not a bound: some other data set is
+delta(lo, n - 1 - hi) is an upper bound for the whole cell. Cells are halved where this costs most; for small n
+until the worst one is a single s. "All others equal" alone is not a bound: some other data set is
 worse by up to 22 % in delta at n = 25, and by up to 2 % for n flip = 34 however large n is.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.accounting.base import (
     LEAST,
@@ -39,26 +53,31 @@ from shuffledp.accounting.base import (
     find_epsilon,
     guess_epsilon,
 )
-from shuffledp.core.arrays import Floats
-from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.arrays import Counts, Floats, distinct
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
-from shuffledp.numerics.masses import Binomials
 from shuffledp.numerics.rounding import UNIT, exp_bounds
 from shuffledp.numerics.search import find_largest_above, find_smallest_safe
 
-_EXACT = 2000  # up to this n every data set is looked at
-LARGEST_VARIANCE = 2.5e7  # n f (1 - f): windows of 10^5 places, seconds per epsilon
+_EXACT = 2000  # up to this n the worst data set itself is found
 _TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this close, relatively
-_WORK = 1.2e7  # how many places all cells together may look at
+_MOST_CELLS = 8192
+_TOGETHER = 8  # epsilons that start from each other's cells
 _SMALLEST_FLIP = Fraction(1, 10**40)
 _LARGEST_EPSILON0 = 60.0  # where a search ends
-_SOME = 8  # of many epsilons say first which cells are too wide
 _WORST = 12  # cells that a search looks at before it asks all of them
-_CHUNK = 1 << 21  # places looked at in one go: bounds the memory
-_NEIGHBOURS = 3  # the mode of g is at most 2 from the sum of the two modes, and 1 for roundings
-_SHORT = 16  # values of k, up to which the data sets are convolved together
+_CHUNK = (
+    1 << 15
+)  # data sets times frequencies that are looked at in one go, in the cache and by one thread
+_NEIGHBOURS = np.array([-1.0, 0.0, 1.0])  # of the whole number next to the mean of g
+_FADED = 40.0  # what is below e^-40 is bounded, and not looked at
+_VANISHED = -1e4  # the logarithm of a factor that is 0
+_LEAST_EXPONENT = -40  # of variances: 2^-10, and anything below
+_LEAST_VARIANCE = 2.0**-10
 _SMALLEST_A = Fraction(1, 10**70)
-_FURTHEST = 60.0  # of (k - k') (ln t - ln t') between points that share tables
+_LOG_SMALLEST = math.log(SMALLEST_DELTA)
+
+_Complexes: TypeAlias = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,27 +124,38 @@ class FlipPoint:
             side=side,
         )
 
+    @property
+    def odds_of_one(self) -> float:
+        """Of a message to be 1 if the user holds 1, under the tilted law."""
+        return (1 - self.flip) / self.flip * (1 + self.x)
+
+    @property
+    def odds_of_zero(self) -> float:
+        """The same if she holds 0."""
+        return self.flip / (1 - self.flip) * (1 + self.x)
+
     def logs(self, ones: Floats, zeros: Floats) -> Floats:
         """Return ln delta(ones, zeros), target 1 against 0, moved to its side by more than all errors."""
-        (logs,) = find_logs([self], ones, zeros)
-        return np.asarray(logs)
+        ones, zeros = np.asarray(ones, dtype=np.float64), np.asarray(zeros, dtype=np.float64)
+        laws = _Laws.of(self, ones, zeros)
+        log_t = math.log1p(self.x)
+        scale = self._log_scale(ones, zeros, laws.middle)
+        # No bracket exceeds 1, and t^-k of a neighbour is at most t times that of the middle.
+        logs = scale + log_t * (1 + 16 * UNIT) if self.side > 0 else np.full(len(ones), -math.inf)
+        some = np.flatnonzero(scale + log_t > _LOG_SMALLEST - 6)
+        some = some[np.argsort(laws.variance[some], kind="stable")]
+        while len(some):
+            # Laws of about the same variance go together.
+            variance = laws.variance[some]
+            alike = int(np.searchsorted(variance, 4 * variance[0] + 10, side="right"))
+            grid = _make_grid(self, *_bracket(float(variance[0]), float(variance[alike - 1])))
+            rows = some[: min(alike, max(1, _CHUNK // len(grid.theta)))]
+            logs[rows] = scale[rows] + grid.log_brackets(laws.take(rows))
+            some = some[len(rows) :]
+        return logs
 
-    def _tilt(self, ones: Floats, zeros: Floats) -> tuple[Binomials, Binomials]:
-        """Return the narrower and the wider of the two tilted binomials, for each data set."""
-        f, t = self.flip, 1 + self.x
-        odds1, odds0 = (1 - f) / f * t, f / (1 - f) * t
-        swap = ones * odds1 / (1 + odds1) ** 2 > zeros * odds0 / (1 + odds0) ** 2
-        narrow = Binomials(trials=np.where(swap, zeros, ones), odds=np.where(swap, odds0, odds1))
-        wide = Binomials(trials=np.where(swap, ones, zeros), odds=np.where(swap, odds1, odds0))
-        return narrow, wide
-
-    def _middle(self, ones: Floats, zeros: Floats) -> Floats:
-        """Within `_NEIGHBOURS` of every mode of g."""
-        narrow, wide = self._tilt(ones, zeros)
-        return narrow.mode + wide.mode
-
-    def _log_scale(self, ones: Floats, zeros: Floats, k: Floats, log_gain: Floats) -> Floats:
-        """Return ln (A M t^-k) with each of these ln A, moved to its side: [gains, data sets]."""
+    def _log_scale(self, ones: Floats, zeros: Floats, k: Floats) -> Floats:
+        """Return ln (A M t^-k), moved to its side."""
         # (f + (1 - f) t)^ones is t^ones (1 - f x / t)^ones: no large numbers, even at tiny f.
         f, x = self.flip, self.x
         terms = (
@@ -133,90 +163,170 @@ class FlipPoint:
             zeros * math.log1p(f * x),
             (ones - k) * math.log1p(x),
         )
-        size = 1 + np.abs(log_gain)[:, None] + np.abs(terms).sum(axis=0)
-        scale: Floats = log_gain[:, None] + np.sum(terms, axis=0) + self.side * 16 * UNIT * size
+        size = 1 + abs(self.log_gain) + np.abs(terms).sum(axis=0)
+        scale: Floats = self.log_gain + np.sum(terms, axis=0) + self.side * 16 * UNIT * size
         return scale
 
 
-def find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floats:
-    """Return ln delta(ones, zeros) of each point (rows) and data set (columns), moved to the points' side.
+class _Bit(NamedTuple):
+    """One message under the tilted law: it is `usual`, and the other bit with probability `rare` <= 1/2."""
 
-    All points have the same flip; for several of them `x` rises and they are for upper bounds.
+    usual: int
+    rare: float
 
-    >>> points = [FlipPoint.above(Fraction(1, 10), epsilon) for epsilon in (0.4, 0.5)]
-    >>> np.exp(find_logs(points, np.array([99.0]), np.array([0.0]))).round(6)
-    array([[0.016645],
-           [0.009798]])
+    @staticmethod
+    def of(odds: float) -> "_Bit":
+        less = min(odds, 1 / odds)
+        return _Bit(usual=int(odds > 1), rare=less / (1 + less))
+
+    @property
+    def sign(self) -> int:
+        """What the rarer bit adds to the sum."""
+        return 1 - 2 * self.usual
+
+    @property
+    def variance(self) -> float:
+        return self.rare * (1 - self.rare)
+
+    def log_transform(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return ln |phi| and arg phi of (bit - usual), phi its characteristic function."""
+        square = np.sin(theta / 2) ** 2
+        lost = 4 * self.variance * square
+        # |phi|^2 is 1 - lost, and (1 - 2 rare)^2 + 4 v cos^2(theta / 2) where little is left.
+        left = (1 - 2 * self.rare) ** 2 + 4 * self.variance * np.cos(theta / 2) ** 2
+        log = np.where(
+            lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(np.maximum(left, 1e-300))
+        )
+        angle = np.arctan2(self.rare * np.sin(theta), 1 - 2 * self.rare * square)
+        return log / 2, self.sign * angle
+
+
+class _Laws(NamedTuple):
+    """The tilted laws g of many data sets."""
+
+    ones: Floats
+    zeros: Floats
+    steps: Floats
+    """A whole number next to the mean of g, counted from where every message is what it usually is."""
+    middle: Floats
+    """The same, counted from 0."""
+    variance: Floats
+
+    @staticmethod
+    def of(point: FlipPoint, ones: Floats, zeros: Floats) -> "_Laws":
+        one, zero = _Bit.of(point.odds_of_one), _Bit.of(point.odds_of_zero)
+        steps = np.round(one.sign * one.rare * ones + zero.sign * zero.rare * zeros)
+        return _Laws(
+            ones=ones,
+            zeros=zeros,
+            steps=steps,
+            middle=steps + one.usual * ones + zero.usual * zeros,
+            variance=one.variance * ones + zero.variance * zeros,
+        )
+
+    def take(self, rows: Counts) -> "_Laws":
+        """Keep some of the data sets."""
+        return _Laws(*(each[rows] for each in self))
+
+
+class _Grid(NamedTuple):
+    """The frequencies of data sets whose laws have about the same variance, and what they have in common.
+
+    **Rounding**, in units (`rounding.UNIT`). The odds are 6 off, so `rare` is 10, and the transform of one message by
+    at most 128 rare theta each in size and angle. A product of transforms is as far off as their sum, times what the
+    others leave of it, |phi| e^(2 v) at most, v <= 1/4. `steps` theta is 8 units off, and so is each frequency, which
+    moves everything by as much. The last transforms add 32, and the weights are 64 off, 8 L theta more in what
+    is cut. A sum of m terms, twice: 2 m + 8. All that is counted, and what is left out.
     """
-    ones, zeros = np.asarray(ones, dtype=np.float64), np.asarray(zeros, dtype=np.float64)
-    middle = points[len(points) // 2]
-    narrow, wide = middle._tilt(ones, zeros)
-    size = max(1, int(_CHUNK / (30 * narrow.sd.max() + 8 * wide.sd.max() + 200)))
-    parts = [
-        _find_logs(points, ones[i : i + size], zeros[i : i + size])
-        for i in range(0, len(ones), size)
-    ]
-    return np.concatenate(parts, axis=1)
 
+    side: int
+    log_t: float
+    rare: Floats
+    """Of the messages of ones and of zeros."""
+    theta: Floats
+    sizes: Floats
+    """ln |phi| of the messages of ones and of zeros, for each frequency."""
+    angles: Floats
+    """The same of arg phi."""
+    weights: Floats
+    """Of the real and of the imaginary part of phi, for each neighbour."""
+    fixed: float
+    """At least the error that all data sets have."""
+    growing: float
+    """And for each message that is not what it usually is, or step."""
 
-def _find_logs(points: Sequence[FlipPoint], ones: Floats, zeros: Floats) -> Floats:
-    """Return the same with the tables of the middle point, or of others if that is far away.
-
-    With g tilted by t, whatever t' = 1 + x' of a point is, delta is A M t^-k [g(k) - x' / t T(k + 1)] for a mode k of
-    the law tilted by t', where T(m) = sum_(c >= m) t^(m - c) g(c): g and T serve all points.
-
-    ln M is convex in ln t, so g(k) is at least e^(-|k - mean| |ln t' - ln t|) times that at its mode, which is at least
-    2^-53: with an exponent of at most 60 nothing of it is near the end of the floats.
-    """
-    middle, D = points[len(points) // 2], _NEIGHBOURS
-    at, log_t = middle._middle(ones, zeros), math.log1p(middle.x)
-    moved = np.array([point._middle(ones, zeros) - at for point in points])
-    apart = np.array([abs(math.log1p(point.x) - log_t) for point in points])
-    if float(((np.abs(moved) + D + 2) * apart[:, None]).max()) > _FURTHEST:
-        half = len(points) // 2
-        both = [_find_logs(each, ones, zeros) for each in (points[:half], points[half:])]
-        return np.concatenate(both)
-    low, high = int(moved.min()) - D, int(moved.max()) + D
-    g, T = _tabulate(middle, ones, zeros, low, high)
-    share = np.array([point.x / (1 + middle.x) for point in points])[:, None]
-    best = np.full(moved.shape, -math.inf)
-    for d in range(-D, D + 1):
-        k = moved + d
-        row = (k - low).astype(np.intp)
-        value = np.take_along_axis(g, row, axis=0) - share * np.take_along_axis(T, row, axis=0)
+    def log_brackets(self, laws: _Laws) -> Floats:
+        """Return the logarithm of the largest t^-j times the bracket at k = middle + j, moved to its side."""
+        users = np.stack([laws.ones, laws.zeros], axis=1)
+        size = np.exp(np.maximum(users @ self.sizes, _VANISHED))
+        angle = users @ self.angles - laws.steps[:, None] * self.theta
+        parts = np.concatenate([size * np.cos(angle), size * np.sin(angle)], axis=1)
+        unsure = self.fixed + self.growing * (users @ self.rare + np.abs(laws.steps))
+        brackets = parts @ self.weights + self.side * unsure[:, None]
         with np.errstate(divide="ignore"):
-            best = np.maximum(best, np.log(np.maximum(value, 0.0)) - k * log_t)
-    far = max(-low, high)
-    best += middle.side * 16 * UNIT * (1 + far * log_t + np.abs(np.maximum(best, -800.0)))
-    log_gain = np.array([point.log_gain for point in points])
-    return best + middle._log_scale(ones, zeros, at, log_gain)
+            logs = np.log(np.maximum(brackets, 0.0)) - self.log_t * _NEIGHBOURS
+        best = logs.max(axis=1)
+        room: Floats = 16 * UNIT * (1 + self.log_t + np.abs(np.maximum(best, -800.0)))
+        return best + self.side * room
 
 
-def _tabulate(
-    point: FlipPoint, ones: Floats, zeros: Floats, low: int, high: int
-) -> tuple[Floats, Floats]:
-    """Return g(k) and T(k + 1) for k from low to high past the middle, moved apart by more than all errors.
+def _bracket(least: float, most: float) -> tuple[int, int]:
+    """Return quarters of binary logarithms around these variances: nearly equal ones share a grid."""
+    return (
+        math.floor(4 * math.log2(max(least, _LEAST_VARIANCE))),
+        math.ceil(4 * math.log2(max(most, _LEAST_VARIANCE))),
+    )
 
-    In units of 2^-53: the odds are 6 off, so a mass 9 more with every step from the mode, and a product of two 14 for
-    each row of the longer table, its sum included. A mass at the mode is off by 3.4e-13 (`stirling_error` three times
-    4e-14, the logarithms of up to 2^52 and the deviance of a mean as small as 2^-120), and both by 6200. A weight t^-i
-    is off by 11 for each unit of i ln t; the first T is past the mode of g, so it is decided by weights above e^-60,
-    and that is 700 more. Each step to the next T costs 3. Together less than 9000, and 24 for each row.
+
+@lru_cache(maxsize=32)
+def _make_grid(point: FlipPoint, low: int, high: int) -> _Grid:
+    """Return the grid of laws whose variances are between 2^(low/4) and 2^(high/4), or small."""
+    least, most = 2.0 ** (low / 4) * (1 - 1e-9), 2.0 ** (high / 4) * (1 + 1e-9)
+    # Bernstein: at most exp(-x^2 / (2 V + 2 x / 3)) of the law is x or more from its mean, on one side.
+    last = math.ceil(_FADED / 3 + math.sqrt(_FADED**2 / 9 + 2 * _FADED * most)) + 2
+    period = 2 * last + 5
+    faded, count = _FADED / (2 * least), period // 2
+    if low > _LEAST_EXPONENT and faded < 1:
+        count = min(count, math.ceil(math.asin(math.sqrt(faded)) * period / math.pi))
+    theta = 2 * math.pi / period * np.arange(count + 1)
+    each = np.where(theta > 0, 2.0, 1.0) / period
+    sine = np.sin(theta / 2)
+    decisive, cut = _transform_weights(point, theta, sine, last)
+    W = each * np.conj(decisive + cut)
+    rotated = W[:, None] * np.exp(-1j * theta[:, None] * _NEIGHBOURS)
+    # What rounding may move: |phi| is at most this much, one message left out.
+    height = each * 1.7 * (np.exp(-2 * least * sine**2) if low > _LEAST_EXPONENT else 1.0)
+    weight = height * (np.abs(decisive) + np.abs(cut))
+    unsure = (112 + 4 * len(theta)) * weight + 8 * last * theta * height * np.abs(cut)
+    one, zero = _Bit.of(point.odds_of_one), _Bit.of(point.odds_of_zero)
+    sizes, angles = zip(one.log_transform(theta), zero.log_transform(theta), strict=True)
+    return _Grid(
+        side=point.side,
+        log_t=math.log1p(point.x),
+        rare=np.array([one.rare, zero.rare]),
+        theta=theta,
+        sizes=np.stack(sizes),
+        angles=np.stack(angles),
+        weights=np.concatenate([rotated.real, -rotated.imag]),
+        fixed=UNIT * float(unsure.sum()) + 8 * math.exp(-_FADED),
+        growing=UNIT * float(272 * theta @ weight),
+    )
+
+
+def _transform_weights(
+    point: FlipPoint, theta: Floats, sine: Floats, last: int
+) -> tuple[_Complexes, _Complexes]:
+    """Return sum_j w_j e^(i theta j) up to j = `last`, in two parts; `sine` is that of theta / 2.
+
+    It is (1 - e^(i theta) + (1 - 1/t) e^(i theta) (e^(i theta) / t)^last) / (1 - e^(i theta) / t), and t^-last at 0.
     """
-    narrow, wide = point._tilt(ones, zeros)
-    log_t = math.log1p(point.x)
-    reach = math.ceil(6.5 * float(narrow.sd.max())) + 25 + max(-low, high) - _NEIGHBOURS
-    beyond = 6.5 * float(wide.sd.max()) + 25
-    beyond = math.ceil(min(beyond, 40 / log_t) if log_t > 0 else beyond)
-    at_a, at_b = narrow.mode, wide.mode  # each within 1 of its mean
-    a = narrow.masses(at_a, reach, reach)  # [2 reach + 1, data sets]
-    b = wide.masses(at_b, reach - low, reach + high + 1 + beyond)
-    cut = narrow.bound_beyond(at_a - reach, a[0], -1) + narrow.bound_beyond(at_a + reach, a[-1], 1)
-    cut *= b.max(axis=0)
-    unreached = b[-1] * math.exp(-log_t * beyond)
-    g, T = _convolve(a, b, _discount(b, log_t), high - low + 1, point.x)
-    eta = point.side * (9000 + 24 * len(b)) * UNIT
-    return g * (1 + eta) + (cut if point.side > 0 else -cut - unreached), T * (1 - eta)
+    t, left = 1 + point.x, math.exp(-last * math.log1p(point.x))
+    below = (point.x + 2 * sine**2 - 1j * np.sin(theta)) / t
+    below[0] = 1.0
+    decisive = -2j * sine * np.exp(0.5j * theta) / below
+    cut = point.x / t * left * np.exp(1j * theta) * np.exp(1j * last * theta) / below
+    cut[0] = left
+    return decisive, cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,11 +352,6 @@ class BinaryResponse(Batch):
         object.__setattr__(self, "flip", Fraction(self.flip))  # a float is taken for what it is
         local = math.log1p(float((1 - 2 * self.flip) / self.flip))
         object.__setattr__(self, "epsilon0", local * (1 + 1e-14))
-        if self._variance > LARGEST_VARIANCE:
-            raise UnsupportedError(
-                f"n={self.n} users are too many for the exact accountant of binary randomized "
-                f"response: n flip (1 - flip) = {self._variance:.3g} must be <= {LARGEST_VARIANCE:g}"
-            )
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound over all data sets and both directions."""
@@ -254,32 +359,22 @@ class BinaryResponse(Batch):
         return 0.0 if worst is None else _as_delta(worst[2])
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """Return the same for many epsilons at once: all share the cells and most of the work.
+        """Return the same at each of these, in less time: neighbours start from each other's cells.
 
         >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))
         >>> shuffled.deltas(np.array([0.05, 0.1])).round(6)
         array([1.568e-03, 4.900e-05])
         """
-        given = {
-            epsilon: FlipPoint.above(self.flip, epsilon) for epsilon in sorted(epsilons.tolist())
-        }
-        points = [point for point in given.values() if point is not None]
-        logs = iter(self._find_largest(points)) if points else iter(())
-        deltas = {
-            epsilon: 0.0 if point is None else _as_delta(next(logs))
-            for epsilon, point in given.items()
-        }
+        deltas: dict[float, float] = {}
+        cells = None
+        for i, epsilon in enumerate(sorted(set(epsilons.tolist()))):
+            point = FlipPoint.above(self.flip, epsilon)
+            if point is None:
+                deltas[epsilon] = 0.0
+                continue
+            cells = _find_cells(point, self.n, cells if i % _TOGETHER else None)
+            deltas[epsilon] = _as_delta(float(cells.upper.max()))
         return np.array([deltas[epsilon] for epsilon in epsilons.tolist()])
-
-    def _find_largest(self, points: Sequence[FlipPoint]) -> list[float]:
-        """Return the logarithm of each point's bound over all data sets."""
-        if self.n <= _EXACT:
-            cells = _every(self.n)
-        else:
-            some = points[:: max(1, len(points) // _SOME)]
-            cells = _refine(some, *_first_cells(self.n), _budget(self._variance))[:2]
-        upper = _refine(points, *cells, len(cells[0]) + _budget(self._variance) // 4)[2]
-        return [float(each) for each in upper.max(axis=1)]
 
     def improve_epsilon0(self, epsilon: float, delta: float) -> float:
         """Estimate the largest epsilon0 at which (epsilon, delta) holds, as the worst cells here say.
@@ -307,8 +402,7 @@ class BinaryResponse(Batch):
         point = FlipPoint.below(self.flip, epsilon)
         if point is None:
             return 0.0
-        lo, hi, upper = self._cells(point, epsilon)
-        return math.exp(_find_truth([point], lo, hi, upper[None, :]).item()) * (1 - 16 * UNIT)
+        return math.exp(_find_cells(point, self.n).known) * (1 - 16 * UNIT)
 
     def delta_at(self, ones: int, zeros: int, epsilon: float) -> float:
         """Return the larger direction for one data set: `ones` of the others hold 1, `zeros` hold 0.
@@ -342,10 +436,15 @@ class BinaryResponse(Batch):
         fraction_of_one("delta", delta)
         # The worst cells decide. Solve for them alone, then ask all of them once.
         guess = guess_epsilon(self._mu, delta)
+        best = math.inf
         for _ in range(5):
             guess = self._solve_for_worst(min(guess, 0.999 * self.epsilon0), math.log(delta))
+            if guess >= best * (1 - 1e-6):
+                return best
             if self.delta(guess) <= delta:
-                return guess
+                best = guess
+        if best < math.inf:
+            return best
         return find_epsilon(self.delta, delta, epsilon0=self.epsilon0, guess=guess)
 
     def _solve_for_worst(self, guess: float, log_delta: float) -> float:
@@ -371,17 +470,6 @@ class BinaryResponse(Batch):
         """The variance of the number of ones; it does not depend on the data."""
         return float(self.n * self.flip * (1 - self.flip))
 
-    def _cells(self, point: FlipPoint, epsilon: float) -> tuple[Floats, Floats, Floats]:
-        """First and last s of each cell, and the logarithm of its bound at this epsilon."""
-        # Most of the work is done once, for a nearby flip and epsilon in coarse steps: any cells
-        # that cover all s will do.
-        smallest = 0.01 * min(self._mu, self.epsilon0)
-        lo, hi = _place_cells(
-            self.n, _round_coarsely(self.epsilon0), _round_coarsely(max(epsilon, smallest))
-        )
-        lo, hi, upper = _refine([point], lo, hi, len(lo) + _budget(self._variance) // 4)
-        return lo, hi, upper[0]
-
 
 @lru_cache(maxsize=64)
 def _find_worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Floats, float] | None:
@@ -389,9 +477,9 @@ def _find_worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Float
     point = FlipPoint.above(response.flip, epsilon)
     if point is None:
         return None
-    lo, hi, upper = response._cells(point, epsilon)
-    worst = np.argsort(upper)[-_WORST:]
-    return lo[worst], response.n - 1 - hi[worst], float(upper.max())
+    cells = _find_cells(point, response.n)
+    worst = np.argsort(cells.upper)[-_WORST:]
+    return cells.lo[worst], response.n - 1 - cells.hi[worst], float(cells.upper.max())
 
 
 def gaussian_epsilon0(*, n: int, epsilon: float, delta: float) -> float:
@@ -413,10 +501,6 @@ def _flip_of(epsilon0: float) -> Fraction:
     return Fraction(1 / (1 + math.exp(epsilon0)))
 
 
-def _round_coarsely(value: float) -> float:
-    return float(2.0 ** (round(2 * math.log2(value)) / 2))
-
-
 def _excess(
     flip: Fraction, ones: Floats, zeros: Floats, log_delta: float
 ) -> Callable[[float], float]:
@@ -435,96 +519,44 @@ def _as_delta(log: float) -> float:
     return min(1.0, max(math.exp(min(log, 0.0)) * (1 + 16 * UNIT), SMALLEST_DELTA))
 
 
-@lru_cache(maxsize=32)
-def _place_cells(n: int, epsilon0: float, epsilon: float) -> tuple[Floats, Floats]:
-    """First and last s of each cell; every s in 0 .. n - 1 is in one."""
-    if n <= _EXACT:
-        return _every(n)
-    flip = _flip_of(epsilon0)
-    point = FlipPoint.above(flip, min(epsilon, 0.98 * epsilon0))
-    assert point is not None  # epsilon is below epsilon0
-    lo, hi, _ = _refine([point], *_first_cells(n), _budget(float(n * flip * (1 - flip))))
-    return lo, hi
+class _Cells(NamedTuple):
+    """First and last s of each cell, every s in 0 .. n - 1 in one, and the logarithms of their upper bounds."""
+
+    lo: Floats
+    hi: Floats
+    upper: Floats
+    known: float
+    """The logarithm for the worst data set that was looked at."""
 
 
-def _refine(
-    points: Sequence[FlipPoint], lo: Floats, hi: Floats, budget: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return the same range in finer cells, and the logarithms of each cell's upper bounds: [points, cells]."""
-    others = hi.max()
-    upper = find_logs(points, lo, others - hi)
-    while len(lo) < budget and np.any(hi > lo):
-        over = (upper - _find_truth(points, lo, hi, upper)[:, None]).max(axis=0)
-        loose = np.flatnonzero((over > _TOLERANCE) & (hi > lo))
+def _find_cells(point: FlipPoint, n: int, start: _Cells | None = None) -> _Cells:
+    """Return cells, from the first ones or those of another point on, whose largest bound is close to the truth."""
+    lo, hi = _first_cells(n) if start is None else (start.lo, start.hi)
+    others, tolerance = n - 1.0, 0.0 if n <= _EXACT else _TOLERANCE
+    ends = np.array([0.0, others, others / 2 // 1])
+    bounds = point.logs(np.append(lo, ends), np.append(others - hi, others - ends))
+    upper, known = bounds[: len(lo)], float(bounds[len(lo) :].max())
+    known = max(known, float(upper[lo == hi].max(initial=-math.inf)))
+    while len(lo) < _MOST_CELLS:
+        # What is far below the smallest delta need not be known any better.
+        loose = np.flatnonzero((upper > max(known, _LOG_SMALLEST - 5) + tolerance) & (hi > lo))
         if not len(loose):
             break
-        # The worst half of them, so that a budget that runs out was spent where it matters.
-        half = loose[np.argsort(over[loose])][-max(len(loose) // 2, 8) :]
-        half = half[-(budget - len(lo)) :]
+        # The worst of them, so that if there is an end to them they were where it matters.
+        half = loose[np.argsort(upper[loose])][len(lo) - _MOST_CELLS :]
         middle = np.floor((lo[half] + hi[half]) / 2)
-        new_lo, new_hi = np.append(lo[half], middle + 1), np.append(middle, hi[half])
-        new_upper = find_logs(points, new_lo, others - new_hi)
-        lo, hi = np.append(np.delete(lo, half), new_lo), np.append(np.delete(hi, half), new_hi)
-        upper = np.concatenate([np.delete(upper, half, axis=1), new_upper], axis=1)
-    return lo, hi, upper
-
-
-def _find_truth(points: Sequence[FlipPoint], lo: Floats, hi: Floats, upper: Floats) -> Floats:
-    """Return ln of each point's largest delta among a few data sets: all equal, and the ends of the worst cells."""
-    worst = np.unique(np.argsort(upper, axis=1)[:, -_WORST:])
-    others = hi.max()
-    ones = np.unique(np.concatenate([[0.0, others], lo[worst], hi[worst]]))
-    truth: Floats = find_logs(points, ones, others - ones).max(axis=1)
-    return truth
-
-
-def _every(n: int) -> tuple[Floats, Floats]:
-    every = np.arange(n, dtype=np.float64)
-    return every, every
+        first, last = np.append(lo[half], middle + 1), np.append(middle, hi[half])
+        worst = middle[-_WORST:]
+        bounds = point.logs(np.append(first, worst), others - np.append(last, worst))
+        found, single = bounds[: len(first)], bounds[: len(first)][first == last]
+        known = max(known, float(bounds[len(first) :].max()), float(single.max(initial=-math.inf)))
+        lo, hi = np.append(np.delete(lo, half), first), np.append(np.delete(hi, half), last)
+        upper = np.append(np.delete(upper, half), found)
+    return _Cells(lo, hi, upper, known)
 
 
 def _first_cells(n: int) -> tuple[Floats, Floats]:
-    near = np.geomspace(1, n / 4, 24)
-    starts = np.unique(np.floor(np.concatenate([[0.0], near, np.linspace(0, n, 33), n - near])))
+    near = np.geomspace(1, max(n / 4, 1), 24)
+    starts = distinct(np.floor(np.concatenate([[0.0], near, np.linspace(0, n, 129), n - near])))
     starts = starts[starts < n]
     return starts, np.append(starts[1:] - 1, n - 1.0)
-
-
-def _budget(variance: float) -> int:
-    return int(min(max(_WORK / (30 * math.sqrt(variance) + 100), 100), 1500))
-
-
-def _discount(b: Floats, log_t: float) -> Floats:
-    """T_m = b_m + T_(m + 1) / t, from 0 behind the last row: sums of positive numbers only."""
-    block = math.floor(min(max(30 / log_t, 1.0), len(b))) if log_t > 0 else len(b)
-    T = np.empty_like(b)
-    carried = np.zeros(b.shape[1])
-    for end in range(len(b), 0, -block):
-        start = max(end - block, 0)
-        # Within a block the weights t^-i stay above e^-30.
-        weight = np.exp(-log_t * np.arange(end - start, dtype=np.float64))[:, None]
-        rows = b[start:end] * weight
-        rows[-1] += carried * (weight[-1] * math.exp(-log_t))
-        T[start:end] = np.cumsum(rows[::-1], axis=0)[::-1] / weight
-        carried = T[start]
-    return T
-
-
-def _convolve(a: Floats, b: Floats, tail: Floats, size: int, x: float) -> tuple[Floats, Floats]:
-    """Return g(k) and T(k + 1) for the `size` values of k at which all of `a` meets `b`."""
-    if size <= _SHORT:
-        g = np.array([_meet(a, b, k) for k in range(size)])
-    else:
-        columns = a.T.copy(), b[: len(a) + size - 1].T.copy()
-        g = np.array([np.convolve(*both, mode="valid") for both in zip(*columns, strict=True)]).T
-    T = np.empty_like(g)
-    T[-1] = _meet(a, tail, size)
-    for k in range(size - 1, 0, -1):
-        T[k - 1] = g[k] + T[k] / (1 + x)
-    return g, T
-
-
-def _meet(a: Floats, b: Floats, first: int) -> Floats:
-    """Return sum_i a_i b_(first + len(a) - 1 - i), for each data set."""
-    total: Floats = np.einsum("ij,ij->j", a, b[first : first + len(a)][::-1])
-    return total
