@@ -275,19 +275,36 @@ class TestRounding:
             least = 0.474801 * (third ** (mpmath.mpf(1) / 3) + abs(mean)) ** 3 * tilt.n / sd**3
             assert least <= tilt.distance <= least * (1 + 1e-4)
 
-    def test_the_characteristic_function(self):
+    @pytest.mark.parametrize("some", [np.array([0, 1, 30, 400, 4000]), np.arange(4001)])
+    def test_the_characteristic_function(self, some):
+        """One by one, and by tables of sines."""
         for w, values, tilt in self.tilts(1):
             masses, g = self.tilted_law(w, values, tilt)
             rest = 1 - mpmath.fsum(masses)
-            omega = np.array([0.0, 0.3, 1.0, 4.0, 40.0]) / tilt.sd
-            row = tilt.take(None)  # the only one
-            real, imaginary = (part[0] for part in module._transform(row, omega[None]))
-            logs = module.log_power(real, imaginary, omega * tilt.rounding, tilt.n)
-            for x, log, angle, error in zip(omega, *logs, strict=True):
-                turns = [mpmath.expjpi(mpmath.mpf(float(x)) * v / mpmath.pi) for v in g]
+            row, step = tilt.take(None), np.array([0.01 / tilt.sd])  # the only one
+            real, imaginary, rounding = module._transform(row, step, some)
+            omega = step * some
+            logs = module.log_power(real[0], imaginary[0], omega * rounding[0], tilt.n)
+            for i in [0, 1, 2, 3, 4, 31, 32, 33, 1000, 4000]:
+                if i >= len(some):
+                    continue
+                turns = [mpmath.expjpi(mpmath.mpf(float(omega[i])) * v / mpmath.pi) for v in g]
                 phi = rest + mpmath.fsum(m * turn for m, turn in zip(masses, turns, strict=True))
+                log, angle, error = (part[i] for part in logs)
                 found = mpmath.exp(mpmath.mpc(float(log), float(angle)))
                 assert abs(phi**tilt.n - found) <= mpmath.exp(float(log)) * error
+
+    def test_tables_of_sines_leave_room_for_rounding(self):
+        """And small frequencies keep their relative accuracy."""
+        for _, values, tilt in self.tilts(1):
+            row, step = tilt.take(None), np.array([1e-4 / tilt.sd])
+            few = module._transform(row, step, np.arange(90))
+            many = module._transform(row, step, np.arange(900))
+            size = float(np.abs(values) @ tilt.mass)
+            assert many[2][0] >= few[2][0] + 96 * module.UNIT * size * (1 - 1e-9)
+            for one, other in zip(few[:2], many[:2], strict=True):
+                off = np.abs(one[0] - other[0, :90])
+                assert (off <= 16 * module.UNIT * size * step * np.arange(90)).all()
 
     def test_the_normal_excess(self):
         for z in (0, 1e-9, 0.05, 0.7, 1.0, 2.3, 2.999, 3.0, 3.0001, 4.5, 9.0, 38.0, 600.0):

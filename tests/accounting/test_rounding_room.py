@@ -459,11 +459,11 @@ CASES = {
 }
 
 ROOM = {
-    "binary upper": 122557.77,
-    "binary lower": -118859.5,
-    "binary many": 1084412.3,
+    "binary upper": 14916.911,
+    "binary lower": -14916.898,
+    "binary many": 249901.1,
     "blanket": 1481.928,
-    "blanket with parts": 7774.0078,
+    "blanket with parts": 9661.5316,
     "blanket few": 1410.1019,
     "blanket excess": 699.26242,
     "binomial excess near": -61.392953,
@@ -479,8 +479,8 @@ ROOM = {
     "dummies, sums": 781.00014,
     "growth": -8.0000001,
     "positive part by list": 473.26852,
-    "positive part": 4042.735,
-    "positive part of many": 37261.551,
+    "positive part": 5122.3536,
+    "positive part of many": 45727.965,
     "positive part of few": 16000.422,
     "normal excess": 322.29295,
     "normal excess, far": 512,

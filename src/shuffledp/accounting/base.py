@@ -41,7 +41,7 @@ LEAST = 1e-12
 
 _LARGEST_EPSILON = 700.0  # beyond, every delta is at most 1 anyway
 _WITHIN = 1e-6  # relatively: by how much an epsilon may be rounded up
-_AROUND = np.array([0.97, 0.998, 1.002, 1.03])  # times a guess
+_AROUND = np.array([0.98, 0.996, 1.004, 1.02])  # times a guess
 _ALONE = 1e-8
 _TO_THE_END = np.array([0.9, 0.5, 0.1, 0.01, 1e-4, 1e-6])
 _BEYOND = np.array([0.98, 1.03, 1.3, 4.0])
@@ -200,19 +200,36 @@ def _look_between(low: float, high: float, tried: Floats, excess: Floats, floor:
             return np.asarray(low + further * _BEYOND)
         return np.asarray(high - (high - low) * _TO_THE_END)
     middle = (low + high) / 2 if high < 4 * low else math.sqrt(low * high)
-    # The inverse function through two points, and through four, on the logarithmic scale of delta.
-    x, y = tried[max(place - 1, 0) : place + 3], excess[max(place - 1, 0) : place + 3]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        weights = [np.prod(y[i] - np.delete(y, i)) for i in range(len(y))]
-        smooth = float(np.sum(x / (np.array(weights) * y)) / np.sum(1 / (np.array(weights) * y)))
-        line = low + (high - low) * excess[place] / (excess[place] - excess[place + 1])
+    # The inverse function through the points around, on the logarithmic scale of delta.
+    start = max(place - 1, 0)
+    x, y = tried[start : start + 4].tolist(), excess[start : start + 4].tolist()
+    smooth, unsure = _interpolate(x[: place + 3 - start], y[: place + 3 - start])
     if not low < smooth < high:
-        smooth = float(line) if low < line < high else middle
+        smooth, unsure = middle, math.inf
     least = _WITHIN * high / 3
-    off = min(max(abs(smooth - line) / 8, least), (high - low) / 4)
-    near = np.array([smooth - off, smooth + off, middle])
-    inside: Floats = np.clip(near, low + least / 3, high - least / 3)
-    return inside
+    off = min(max(unsure / 4, least), (high - low) / 4)
+    inside = (smooth - off, smooth + off, middle)
+    ends = low + least / 3, high - least / 3
+    return np.array([min(max(point, ends[0]), ends[1]) for point in inside])
+
+
+def _interpolate(x: list[float], y: list[float]) -> tuple[float, float]:
+    """Return where the polynomial in y through these points is at y = 0 (Neville), and how far one of less degree is off.
+
+    >>> [round(each, 3) for each in _interpolate([1.0, 2.0, 4.0], [1.0, 0.0, -1.5])]
+    [2.0, 0.0]
+    """
+    before = list(x)
+    try:
+        for step in range(1, len(x)):
+            x = [
+                (y[i] * x[i + 1] - y[i + step] * x[i]) / (y[i] - y[i + step])
+                for i in range(len(x) - 1)
+            ]
+            before = x if step == len(y) - 2 else before
+    except ZeroDivisionError:
+        return math.nan, math.inf
+    return x[0], min(abs(each - x[0]) for each in before)
 
 
 def check_budget(epsilon: float, delta: float) -> None:

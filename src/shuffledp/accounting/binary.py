@@ -266,8 +266,9 @@ class _Grid(NamedTuple):
         with np.errstate(divide="ignore"):
             logs = np.log(np.maximum(brackets, 0.0)) - self.log_t * _NEIGHBOURS
         best = logs.max(axis=1)
-        room: Floats = 16 * UNIT * (1 + self.log_t + np.abs(np.maximum(best, -800.0)))
-        return best + self.side * room
+        room = 16 * UNIT * (1 + self.log_t + np.abs(np.maximum(best, -800.0)))
+        moved: Floats = best + self.side * room
+        return moved
 
 
 def _bracket(least: float, most: float) -> tuple[int, int]:
@@ -288,7 +289,7 @@ def _make_grid(point: FlipPoint, low: int, high: int) -> _Grid:
     faded, count = _FADED / (2 * least), period // 2
     if low > _LEAST_EXPONENT and faded < 1:
         count = min(count, math.ceil(math.asin(math.sqrt(faded)) * period / math.pi))
-    theta = 2 * math.pi / period * np.arange(count + 1)
+    theta: Floats = 2 * math.pi / period * np.arange(count + 1, dtype=np.float64)
     each = np.where(theta > 0, 2.0, 1.0) / period
     sine = np.sin(theta / 2)
     decisive, cut = _transform_weights(point, theta, sine, last)

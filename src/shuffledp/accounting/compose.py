@@ -174,6 +174,7 @@ _FAR, _LARGE = 1e5, 0.05
 _STEEPEST = 500.0  # largest exponent of a tilt
 _LONGEST = 1 << 22  # steps of a circle
 _FEW_PLACES = 1024  # frequencies that are looked at one by one
+_ROWS = 64  # of a product of matrices
 _NEARBY = np.array([0.7, 0.9, 1.0, 1.1, 1.2, 1.35, 1.6])
 _LEAST_END, _FIRST_END, _LAST_END, _WIDER = (
     1e-12,
@@ -476,7 +477,7 @@ class _Total:
         size = np.abs(wave) * np.exp(self.log - rate * u0)
         error = self.error + (256 + 8 * np.abs(omega * first[:, None])) * UNIT
         twice = np.where(self.place > 0, 2.0, 1.0)
-        terms = (size * (np.cos(phase) + error) + 64 * UNIT * size) @ twice
+        terms = ((size * (np.cos(phase) + error) + 64 * UNIT * size) * twice).sum(axis=1)
         # The places that were left out have an e^-60th of all values each, and these are at most those at frequency 0.
         whole = size[:, 0] * np.exp(-self.log[0])
         total = terms / self.length + _GONE * np.maximum(whole, 0.0)
@@ -580,12 +581,22 @@ def _transform(law: Floats, length: int, place: Counts) -> tuple[Floats, Floats,
     size = math.isqrt(len(law)) + 1
     padded = np.zeros(size * size)
     padded[: len(law)] = law
-    omega = 2 * np.pi / length * place[:, None]
-    fine = np.exp(1j * omega * np.arange(size))
-    coarse = np.exp(1j * omega * (size * np.arange(size) - last))
-    values = (coarse * (fine @ padded.reshape(size, size).T)).sum(axis=1)
+    # Some at a time: larger products of matrices wake up more threads, which wait at full speed.
+    blocks = np.zeros((-(-len(place) // _ROWS), _ROWS), dtype=np.int64)
+    blocks.ravel()[: len(place)] = place
+    fine = _turn(blocks[:, :, None] * np.arange(size), length)
+    coarse = _turn(blocks[:, :, None] * (size * np.arange(size) - last), length)
+    values = (coarse * (fine @ padded.reshape(size, size).T)).sum(axis=2).ravel()[: len(place)]
     off = (64 + 2 * len(law) + 12 * math.pi * len(law)) * UNIT * float(law.sum())
     return values.real - 1, values.imag, off
+
+
+def _turn(place: Counts, length: int) -> NDArray[np.complex128]:
+    """Return e^(2 pi i place / length): from a table of the circle, if that is shorter."""
+    if length > place.size:
+        return np.asarray(np.exp(2j * np.pi / length * place))
+    circle: NDArray[np.complex128] = np.exp(2j * np.pi / length * np.arange(length))
+    return circle[place % length]
 
 
 def _steps(curve: Profile) -> tuple[Floats, Floats]:

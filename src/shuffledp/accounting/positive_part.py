@@ -56,6 +56,8 @@ _UNSURE = (
     1e-5  # of a sum over frequencies: with more rounding than that, the normal law may be better
 )
 _AT_ONCE = 1 << 18  # angles: bounds the memory
+_MANY = 96  # frequencies in a row, from which on tables of sines pay
+_BLOCK = 32
 
 
 def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
@@ -452,16 +454,18 @@ def _add_frequencies(
     tilt: _Tilt, period: Floats, blur: Floats, places: Floats
 ) -> tuple[Floats, Floats]:
     """Return both, with the frequencies 2 pi k / period, k in `places`; what is left out is damped by e^-60."""
-    rate = tilt.rate[:, None]
-    omega: Floats = (2 * np.pi / period)[:, None] * places
-    real, imaginary = _transform(tilt, omega)
+    step = 2 * np.pi / period
+    real, imaginary, rounding = _transform(tilt, step, places.astype(np.intp))
     # Most frequencies of a long sum are dead: |Phi|^2 + 3 `wrong` is below e^(-120 / n).
-    wrong = omega * tilt.rounding[:, None]
-    size = 2 * real + (real * real + imaginary * imaginary)
-    alive = size + 3 * wrong + 1e-14 > math.expm1(-2 * _FADED / tilt.n)
-    at, place = np.nonzero(alive)
-    log, angle, error = log_power(real[alive], imaginary[alive], wrong[alive], tilt.n)
-    omega, rate, width = omega[alive], rate[at, 0], blur[at]
+    size = real * (2 + real) + imaginary * imaginary
+    least = math.expm1(-2 * _FADED / tilt.n) - 1e-14 - 3 * rounding * step * float(places[-1])
+    alive = np.flatnonzero(size > least[:, None])
+    at, place = np.divmod(alive, len(places))
+    place = places[place]
+    omega, rate, width = step[at] * place, tilt.rate[at], blur[at]
+    log, angle, error = log_power(
+        real.ravel()[alive], imaginary.ravel()[alive], omega * rounding[at], tilt.n
+    )
     damping, turn = (width * omega) ** 2 / 2, rate * width * width * omega
     # s e^(-rate s), s > 0, has the transform 1 / (rate + i omega)^2.
     sizes = np.exp(log - damping) / (rate * rate + omega * omega)
@@ -492,13 +496,47 @@ def _blur(tilt: _Tilt) -> Floats:
     return blur
 
 
-def _transform(tilt: _Tilt, omega: Floats) -> tuple[Floats, Floats]:
-    """Return the real and imaginary part of Phi - 1, each law's at its own frequencies."""
-    half = omega[:, :, None] * (tilt.value / 2)[:, None, :]
-    sine, mass = np.sin(half), tilt.mass[:, :, None]
+def _transform(tilt: _Tilt, step: Floats, places: Counts) -> tuple[Floats, Floats, Floats]:
+    """Return real and imaginary part of Phi - 1 at these multiples of each law's step, and the error over frequency."""
+    rounding = tilt.rounding
+    half = (step[:, None] * tilt.value / 2)[:, None, :]  # [laws, 1, values]
+    if len(places) >= _MANY:
+        real, imaginary = _transform_steps(half, tilt.mass[:, None, :], int(places[-1]) + 1)
+        rounding = rounding + 96 * UNIT * _dot(tilt.mass, np.abs(tilt.value))
+        return np.take(real, places, axis=1), np.take(imaginary, places, axis=1), rounding
+    half, mass = half * places[:, None], tilt.mass[:, :, None]
+    sine = np.sin(half)
     real = -2 * ((sine * sine) @ mass)[:, :, 0]
     imaginary = 2 * ((sine * np.cos(half)) @ mass)[:, :, 0]
+    return real, imaginary, rounding
+
+
+def _transform_steps(half: Floats, mass: Floats, places: int) -> tuple[Floats, Floats]:
+    """Return both at 0, 1, ... times a step: by the sines of multiples of `_BLOCK` steps, and of what is left of them.
+
+    With a and b for the angles of both, sin^2 (a + b) = sin^2 a cos^2 b + 2 sin a cos a sin b cos b + cos^2 a sin^2 b,
+    and the imaginary part is sin 2a cos 2b + cos 2a sin 2b. Small angles are sums of small numbers of one sign: with
+    h = a + b, products are off by 40 units of (|sin a cos b| + |cos a sin b|)^2 <= 2 h, angles by 3 h, and the sum by
+    less than 96 units of 2 h = omega |value|, times the mass.
+    """
+    far = half * (_BLOCK * np.arange(-(-places // _BLOCK), dtype=np.float64))[:, None]
+    near = half * np.arange(_BLOCK, dtype=np.float64)[:, None]
+    sine, cosine, sine_near, cosine_near = np.sin(far), np.cos(far), np.sin(near), np.cos(near)
+    square, square_near = sine * sine, sine_near * sine_near
+    twice, twice_near = 2 * sine * cosine, 2 * sine_near * cosine_near
+    left = [square * mass, twice * mass, cosine * cosine * mass]
+    right = [cosine_near * cosine_near, twice_near / 2, square_near]
+    real = -2 * _sum_products(left, right)
+    imaginary = _sum_products(
+        [twice * mass, (1 - 2 * square) * mass], [1 - 2 * square_near, twice_near]
+    )
     return real, imaginary
+
+
+def _sum_products(left: list[Floats], right: list[Floats]) -> Floats:
+    """Return the sum of products of a row of each left one with a row of the right one, for all pairs of rows."""
+    products = np.concatenate(left, axis=2) @ np.concatenate(right, axis=2).transpose(0, 2, 1)
+    return products.reshape(len(products), -1)
 
 
 def log_power(
