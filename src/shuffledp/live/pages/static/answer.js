@@ -155,11 +155,11 @@ function makeForm(device, collection, status) {
   const form = make("form", { novalidate: true }, ...fields.map(({ box }) => box), button, status);
   form.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const found = readFields(fields);
-    if (typeof found === "number") return tell(status, say("answer.summary", { n: found }), "bad");
+    const filled = readFields(fields);
+    if (typeof filled === "number") return tell(status, say("answer.summary", { n: filled }), "bad");
     if (previewed) return tell(status, say("answer.preview"), "bad");
-    const answers = Object.fromEntries(collection.questions.map(({ name }) => [name, found[name]]));
-    const key = collection.tokens ? readCode(found[CODE]) : new Uint8Array(0);
+    const answers = Object.fromEntries(collection.questions.map(({ name }) => [name, filled[name]]));
+    const key = collection.tokens ? readCode(filled[CODE]) : new Uint8Array(0);
     button.disabled = true;
     /** @type {[any, any][]} */
     const sent = [];
@@ -239,10 +239,10 @@ function askAgain(device, collection, window, status, sentence) {
   const mend = make("form", { id: "mend", novalidate: true }, code.box, make("button", { type: "submit" }, say("answer.newCode")));
   mend.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const found = readFields([code]);
-    if (typeof found === "number") return;
+    const filled = readFields([code]);
+    if (typeof filled === "number") return;
     mend.remove();
-    await send(device, collection, window, status, /** @type {Uint8Array} */ (readCode(found[CODE])));
+    await send(device, collection, window, status, /** @type {Uint8Array} */ (readCode(filled[CODE])));
   });
   (status.closest("form") ?? status).after(mend);
   const box = find("token");

@@ -9,15 +9,15 @@ export async function showResult(main, collection, { closed, results, counted, e
   const place = make("section", { id: "result", "aria-label": say("answer.closed.result") });
   const id = Array.from(collection.id, (byte) => byte.toString(16).padStart(2, "0")).join("");
   /** @type {any} */
-  let found = null;
+  let published = null;
   if (results && counted) {
     const reply = await fetch(`${results}/results.json`, { credentials: "omit", referrerPolicy: "no-referrer" }).catch(() => null);
-    found = reply?.ok ? await reply.json() : null;
+    published = reply?.ok ? await reply.json() : null;
   }
-  if (found?.collection?.id === id && found.results.length) {
+  if (published?.collection?.id === id && published.results.length) {
     await load(current(), "result", "more");
     place.append(make("h2", {}, say("answer.closed.result")));
-    showResults(place, found.collection, found.results, results ?? "");
+    showResults(place, published.collection, published.results, results ?? "");
   } else if (closed && counted) place.append(make("p", {}, say("answer.closed.waiting")));
   else if (closed && expired) place.append(make("p", {}, say("answer.closed.expired")));
   if (place.childElementCount) main.append(place);

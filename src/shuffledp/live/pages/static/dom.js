@@ -34,9 +34,9 @@ export function makeTable(head, rows, numbers = [], label = head.filter(Boolean)
 
 /** @param {string} id */
 export function find(id) {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`there is no #${id}`);
-  return found;
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`there is no #${id}`);
+  return element;
 }
 
 /** @param {HTMLElement} status @param {string} sentence @param {string} kind */

@@ -22,12 +22,12 @@ export function mark(box, fault) {
 
 /** Read all fields; says what is wrong beside each, and goes to the first. @param {Field[]} fields @returns {Answers | number} or how many are wrong */
 export function readFields(fields) {
-  const found = fields.map((each) => each.read());
-  const faults = found.map((each) => ("sentence" in each ? each : null));
+  const entries = fields.map((each) => each.read());
+  const faults = entries.map((each) => ("sentence" in each ? each : null));
   fields.forEach(({ box }, place) => mark(box, faults[place]));
   const first = faults.find(Boolean);
   first?.at.focus();
-  return first ? faults.filter(Boolean).length : Object.assign({}, ...found.map((each) => /** @type {any} */ (each).answers));
+  return first ? faults.filter(Boolean).length : Object.assign({}, ...entries.map((each) => /** @type {any} */ (each).answers));
 }
 
 /** The fields of all questions; the choices of one that takes several are one field. @param {any[]} questions @param {Record<string, string>} own what the texts of a survey have: their language @returns {Field[]} */
@@ -56,8 +56,8 @@ function makeField(question, own) {
   // As soon as something is typed: a text that goes when the field is left would move the button away from the finger.
   box.addEventListener("input", () => mark(box, null));
   const read = () => {
-    const found = parts.map((each) => each.read()), fault = found.find((each) => "sentence" in each);
-    return /** @type {Fault | undefined} */ (fault) ?? { answers: { [question.name]: found.map((each) => /** @type {any} */ (each).answer).join(": ") } };
+    const entries = parts.map((each) => each.read()), fault = entries.find((each) => "sentence" in each);
+    return /** @type {Fault | undefined} */ (fault) ?? { answers: { [question.name]: entries.map((each) => /** @type {any} */ (each).answer).join(": ") } };
   };
   return { box, read };
 }

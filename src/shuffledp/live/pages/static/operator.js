@@ -107,14 +107,14 @@ let planner;
 async function refresh(anew = false) {
   const place = find("collections");
   try {
-    const found = await ask("/api/status");
-    const { collections, drafts } = found, said = JSON.stringify(found, (key, value) => (AGES.includes(key) ? undefined : value));
+    const status = await ask("/api/status");
+    const { collections, drafts } = status, said = JSON.stringify(status, (key, value) => (AGES.includes(key) ? undefined : value));
     // A new drawing would take the keyboard's focus away: only if there is news, and never while somebody decides.
     if (!anew && place.childElementCount && (said === shown || asked.size > 0)) return;
     shown = said;
     const opened = new Set([...place.querySelectorAll("article")].flatMap((each) =>
       [...each.querySelectorAll("details[open] > summary")].map((summary) => each.ariaLabel + (summary.textContent ?? ""))));
-    place.replaceChildren(make("p", { class: "soft" }, say("desk.kept", { folder: found.folder })),
+    place.replaceChildren(make("p", { class: "soft" }, say("desk.kept", { folder: status.folder })),
       ...(collections.length ? collections.map(showCollection) : [make("p", { class: "soft" }, say("desk.none"))]));
     for (const each of place.querySelectorAll("article")) {
       for (const summary of each.querySelectorAll("details > summary")) {

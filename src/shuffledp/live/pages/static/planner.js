@@ -242,11 +242,11 @@ async function plan() {
   if (!filled.questions.length) return place.replaceChildren(make("p", { class: "bad" }, say("desk.wrong.questions")));
   if (faults.length) return place.replaceChildren(make("p", { class: "bad" }, say("desk.wrong.summary", { n: faults.length })));
   try {
-    const found = await ask("/api/preview", describeSurvey(filled));
+    const preview = await ask("/api/preview", describeSurvey(filled));
     if (mine !== asking) return;
-    draft = found.draft ?? null;
+    draft = preview.draft ?? null;
     allowStart();
-    place.replaceChildren(...showPreview(found));
+    place.replaceChildren(...showPreview(preview));
   } catch (error) {
     if (mine !== asking) return;
     const sentence = error instanceof Error ? error.message : String(error);
@@ -264,29 +264,29 @@ function allowStart() {
   }
 }
 
-/** @param {any} found */
-function showPreview(found) {
+/** @param {any} preview */
+function showPreview(preview) {
   const facts = [
-    [say("desk.facts.epsilon"), `${found.epsilon}, delta = ${found.delta}`], [say("desk.facts.local"), found.floor === null ? say("desk.noFloor") : `${found.floor} (${percentAbove(found.guess)} %)`],
-    [say("desk.facts.batch"), count(found.min_batch)], [say("desk.facts.bytes"), String(found.bytes)],
-    [say("desk.facts.influence"), found.influence === null ? say("desk.unbounded") : show(found.influence)], [say("desk.facts.limit"), look("desk.limits")[found.limited_by] ?? found.limited_by],
+    [say("desk.facts.epsilon"), `${preview.epsilon}, delta = ${preview.delta}`], [say("desk.facts.local"), preview.floor === null ? say("desk.noFloor") : `${preview.floor} (${percentAbove(preview.guess)} %)`],
+    [say("desk.facts.batch"), count(preview.min_batch)], [say("desk.facts.bytes"), String(preview.bytes)],
+    [say("desk.facts.influence"), preview.influence === null ? say("desk.unbounded") : show(preview.influence)], [say("desk.facts.limit"), look("desk.limits")[preview.limited_by] ?? preview.limited_by],
   ];
-  const width = fitWidth(matchMedia("(min-width: 56rem)").matches ? 2 : 1), people = found.questions[0]?.people;
-  const worst = (/** @type {boolean} */ shares) => Math.max(-1, ...found.questions.filter((/** @type {any} */ each) => isShare(each.task) === shares && each.task !== "words")
+  const width = fitWidth(matchMedia("(min-width: 56rem)").matches ? 2 : 1), people = preview.questions[0]?.people;
+  const worst = (/** @type {boolean} */ shares) => Math.max(-1, ...preview.questions.filter((/** @type {any} */ each) => isShare(each.task) === shares && each.task !== "words")
     .flatMap((/** @type {any} */ each) => each.estimate.map((/** @type {any} */ row) => (100 * (row.high - row.value)) / each.unit)));
   const sums = [["desk.summary", worst(true)], ["desk.summaryNumber", worst(false)]].filter(([, percent]) => Number(percent) >= 0);
   return [
     make("h3", {}, say("desk.preview")),
     ...sums.map(([text, percent]) => make("p", { class: "summary" }, say(String(text), { people, percent: count(Number(percent), { maximumSignificantDigits: 2 }) }))),
-    ...found.several.map((/** @type {any} */ each) => make("p", { class: "price" }, say("desk.severalPrice", { text: each.text, n: each.choices, ...Object.fromEntries(["share", "alone"].map((kind) => [kind, count(100 * each[kind], { maximumSignificantDigits: 2 })])) }))),
-    ...found.questions.flatMap((/** @type {any} */ each) => {
+    ...preview.several.map((/** @type {any} */ each) => make("p", { class: "price" }, say("desk.severalPrice", { text: each.text, n: each.choices, ...Object.fromEntries(["share", "alone"].map((kind) => [kind, count(100 * each[kind], { maximumSignificantDigits: 2 })])) }))),
+    ...preview.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`, rows = each.estimate.map((/** @type {any} */ row) => nameRow(each, row));
       const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(rows, title, width, isShare(each.task) ? each.people : null);
       return [make("p", { dir: "auto" }, make("strong", {}, each.part ? `${each.part}: ${each.text}` : each.text)), chart,
         ...(each.found ? [make("p", { class: "found" }, say("desk.foundWords", { people: each.people, n: each.found }))] : [])];
     }),
     make("p", { class: "soft" }, say("desk.madeUp")),
-    make("details", {}, make("summary", {}, say("desk.details")), makeTable(["", ""], [...facts, ...found.questions.map((/** @type {any} */ each) => [each.text, each.protocol])]), make("p", { class: "compared" }, found.compared)),
+    make("details", {}, make("summary", {}, say("desk.details")), makeTable(["", ""], [...facts, ...preview.questions.map((/** @type {any} */ each) => [each.text, each.protocol])]), make("p", { class: "compared" }, preview.compared)),
   ];
 }
 

@@ -20,8 +20,8 @@ export function use(tag, parts) {
 export function chooseLanguage(wanted) {
   const there = (/** @type {HTMLMetaElement | null} */ (document.querySelector("meta[name=languages]"))?.content ?? "en").split(" ");
   for (const tag of wanted) {
-    const found = [tag.toLowerCase(), tag.toLowerCase().split("-")[0]].find((each) => there.includes(each));
-    if (found) return found;
+    const known = [tag.toLowerCase(), tag.toLowerCase().split("-")[0]].find((each) => there.includes(each));
+    if (known) return known;
   }
   return "en";
 }
@@ -34,9 +34,9 @@ export async function load(tag, ...parts) {
 
 /** What a key like "answer.states.sent" stands for: a text, a list, or texts by number. @param {string} key @returns {any} */
 export function look(key) {
-  const found = key.split(".").reduce((/** @type {any} */ part, name) => (part && Object.hasOwn(part, name) ? part[name] : undefined), table);
-  if (found === undefined) throw new Error(`there is no text ${key}`);
-  return found;
+  const text = key.split(".").reduce((/** @type {any} */ part, name) => (part && Object.hasOwn(part, name) ? part[name] : undefined), table);
+  if (text === undefined) throw new Error(`there is no text ${key}`);
+  return text;
 }
 
 /** A number as the language writes it. @param {number} value @param {Intl.NumberFormatOptions=} how */
@@ -74,8 +74,8 @@ export function guessAfter(epsilon, delta) {
 
 /** The place of the first tier that a guess is not above. @param {number} guess @param {number[]} tiers */
 export function tier(guess, tiers) {
-  const found = tiers.findIndex((most) => guess <= most);
-  return found < 0 ? tiers.length - 1 : found;
+  const place = tiers.findIndex((most) => guess <= most);
+  return place < 0 ? tiers.length - 1 : place;
 }
 
 /**
