@@ -183,3 +183,10 @@ class TestErrors:
     def test_bad_levels(self, level):
         with pytest.raises(sdp.ParameterError, match="level"):
             FrequencyList(n=3, epsilon=1.0).count_certain([3], level)
+
+
+def test_an_estimate_names_the_places_that_somebody_holds_and_knows_its_limits():
+    answer = FrequencyList(n=9, epsilon=2.0).estimate([5, 3, 1, 0, 0])
+    assert np.asarray(answer.value).tolist() == [5.0, 3.0, 1.0]
+    assert answer.labels == ("1", "2", "3")
+    assert answer.limits == (0.0, 9.0)
