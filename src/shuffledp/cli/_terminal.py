@@ -28,6 +28,7 @@ from shuffledp.core.display import (
     draw_steps,
     format_rows,
     format_share,
+    format_shares,
     keep_largest,
     name_columns,
     shorten_label,
@@ -476,11 +477,8 @@ def draw_bars(
     whole = picture is not None and picture.whole
     labels, numbers, *_ = zip(*format_rows(table, _LONGEST_LABEL, whole=whole), strict=True)
     if picture is not None and picture.people is not None:
-        shares = [format_share(row.value, picture.people) for row in table]
-        wide = max(map(len, shares))
-        numbers = tuple(
-            f"{number}  {share:>{wide}}" for number, share in zip(numbers, shares, strict=True)
-        )
+        shares = format_shares(table, picture.people)
+        numbers = tuple(map("  ".join, zip(numbers, shares, strict=True)))
     label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
     number_width = max(map(len, numbers))
     room = max(4, width - label_width - number_width - 3)

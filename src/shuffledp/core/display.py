@@ -371,6 +371,17 @@ def format_share(value: float, people: float) -> str:
     return f"{value / people:.1%}"
 
 
+def format_shares(rows: list[Number], people: float) -> list[str]:
+    """Return the shares of several rows, of one width.
+
+    >>> format_shares([Number("cat", 3.0, 1.0, 1.0, 5.0), Number("dog", 0.2, 1.0, 0.0, 2.0)], 4.0)
+    ['75.0%', ' 5.0%']
+    """
+    shares = [format_share(row.value, people) for row in rows]
+    wide = max(map(len, shares), default=0)
+    return [share.rjust(wide) for share in shares]
+
+
 def format_rows(
     kept: list[Number],
     label_width: int = _LABEL,

@@ -23,27 +23,27 @@ from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.files import find_engine, headcount, read_codes, run_file
 from shuffledp.engine.filters import Filter
-from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.planner.choice import choose, curator_error
+from shuffledp.planner.choice import choose
 from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
 from shuffledp.questions.parts import date_bins, date_labels, name_bins, seed_functions
 from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question
 from shuffledp.questions.ratios import answer_mean, join_mean, prepare_curated
 from shuffledp.questions.remarks import (
-    TRUST,
     describe_invalid,
     expose,
     name_unit,
+    remark,
+    remark_on,
     tell_filter,
+    tell_mechanism,
     tell_moments,
     tell_recoded,
     tell_unit,
     tell_weaker,
 )
 from shuffledp.questions.survey import Survey, use_grid
-from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
 
 if TYPE_CHECKING:
@@ -58,11 +58,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "Prepared", "prepare"]
 
-_REHEARSAL = (
-    TRUST
-    + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
-    "people."
-)
 _NO_MESSAGES = "nobody sends messages in the central model"
 Columns = Mapping[str | None, Column]
 
@@ -99,7 +94,7 @@ class Part:
 
         question, made = self.question, self.protocol
         if not isinstance(made, ShuffleProtocol):
-            own = _remark_on(self.task)
+            own = remark_on(self.task)
             return Reading(name=name, task=question.task, by=question.shown_by, notes=own)
         by = question.shown_by
         reading = Reading.of(name, question.task, self.task, made, by, question.hidden)
@@ -604,8 +599,8 @@ def _prepare_one(
             *tell_moments(column.moments),
             *tell_filter(column.where),
             *(() if pairs is None else fitted.remarks()),
-            *_remark(survey, asked, planned, compare=n is None and not adds),
-            *_tell_mechanism(survey, made),
+            *remark(survey, asked, planned, compare=n is None and not adds),
+            *tell_mechanism(survey, made),
         ),
         not_private=expose(rng, column.where, declared[question.name], policy),
     )
@@ -690,35 +685,6 @@ def _prepare_several(
         plan=plan,
         not_private=expose(rng, column.where),
     )
-
-
-def _remark(survey: Survey, task: Task, n: int, *, compare: bool) -> Iterator[str]:
-    """Remark on the grid, on a large delta, and (to compare) on what trusting this machine would give."""
-    yield from _remark_on(task) if survey.model is Model.CENTRAL else task.remarks()
-    yield from survey.check_delta(n)
-    if compare and task.unit is not None and survey.model is Model.SHUFFLE:
-        assert survey.epsilon is not None
-        error = curator_error(
-            task, n=n, epsilon=survey.epsilon, delta=survey.delta, honest=survey.honest
-        )
-        if error is not None:
-            yield _REHEARSAL.format(f"{error:.3g} {task.unit}".rstrip())
-
-
-def _remark_on(task: Task) -> tuple[str, ...]:
-    """What a task says of itself to a curator, who adds up the numbers themselves."""
-    return () if isinstance(task, Mean | Sum) else task.remarks()
-
-
-def _tell_mechanism(survey: Survey, made: ShuffleProtocol | Mechanism) -> Iterator[str]:
-    """What a curator leaves out, and what was given in vain."""
-    if isinstance(made, StabilityHistogram):
-        yield (
-            f"Listed is what has a noisy count above {made.threshold:,}. The intervals hold for all that is "
-            "listed at once, with the choice of it counted in: so they are wider than two standard errors."
-        )
-    if survey.model is Model.CENTRAL and survey.delta and not made.guarantee.delta:
-        yield f"The delta of {survey.delta:g} was not needed: {made.name} has delta = 0."
 
 
 def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:

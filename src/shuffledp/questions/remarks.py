@@ -1,15 +1,23 @@
 """What must be said beside the numbers of an answer: who was trusted, about whom, what is not private, what was invalid."""
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from shuffledp.core.display import shorten_label
-from shuffledp.core.protocol import CentralMechanism, ShuffleProtocol
+from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
-from shuffledp.core.task import Declared
+from shuffledp.core.task import Declared, Task
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.people import People
+from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SeededWords
+from shuffledp.planner.choice import curator_error
+from shuffledp.tasks import Mean, Sum
+
+if TYPE_CHECKING:
+    from shuffledp.questions.survey import Survey
 
 TRUST = (
     "On a file this machine sees every value. The shuffle model, the default, shows what a collection would give in "
@@ -26,6 +34,11 @@ UNITS = {
     "row": "Each row is taken to be one person: protected is one row.",
 }
 """Of what a promise is, in words."""
+_REHEARSAL = (
+    TRUST
+    + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
+    "people."
+)
 _DEALT = (
     "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
     "what all their messages add up to, exactly with the law that the messages of their devices would have. "
@@ -239,3 +252,32 @@ def describe_invalid(
     public = {fault: count for fault, count in invalid.items() if fault not in covered}
     alone = None if said is None else f"For you alone (exact, so not private): {said}."
     return (public if not covered or policy.drops else None), alone
+
+
+def remark(survey: "Survey", task: Task, n: int, *, compare: bool) -> Iterator[str]:
+    """Remark on the grid, on a large delta, and (to compare) on what trusting this machine would give."""
+    yield from remark_on(task) if survey.model is Model.CENTRAL else task.remarks()
+    yield from survey.check_delta(n)
+    if compare and task.unit is not None and survey.model is Model.SHUFFLE:
+        assert survey.epsilon is not None
+        error = curator_error(
+            task, n=n, epsilon=survey.epsilon, delta=survey.delta, honest=survey.honest
+        )
+        if error is not None:
+            yield _REHEARSAL.format(f"{error:.3g} {task.unit}".rstrip())
+
+
+def remark_on(task: Task) -> tuple[str, ...]:
+    """Return what a task says of itself to a curator, who adds up the numbers themselves."""
+    return () if isinstance(task, Mean | Sum) else task.remarks()
+
+
+def tell_mechanism(survey: "Survey", made: ShuffleProtocol | Mechanism) -> Iterator[str]:
+    """Say what a curator leaves out, and what was given in vain."""
+    if isinstance(made, StabilityHistogram):
+        yield (
+            f"Listed is what has a noisy count above {made.threshold:,}. The intervals hold for all that is "
+            "listed at once, with the choice of it counted in: so they are wider than two standard errors."
+        )
+    if survey.model is Model.CENTRAL and survey.delta and not made.guarantee.delta:
+        yield f"The delta of {survey.delta:g} was not needed: {made.name} has delta = 0."
