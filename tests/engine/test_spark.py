@@ -483,7 +483,71 @@ def test_a_survey_of_a_partitioned_folder(partitioned, no_workers, early):
         )
         return prepared.answer().to_dict()
 
-    assert ask("spark") == ask("duckdb")
+    assert ask("spark") == ask("duckdb") == ask("memory")
+
+
+BY_REGION = """
+epsilon = 1.0
+delta = 1e-5
+[questions.ways]
+task = "histogram"
+column = "way"
+categories = ["car", "bus", "other"]
+on_invalid = "other"
+by = "region"
+groups = ["north", "south"]
+[questions.homes]
+task = "count"
+column = "home"
+by = "region"
+groups = ["north", "south"]
+[questions.ages]
+task = "mean"
+column = "age"
+lower = 0
+upper = 99
+by = "region"
+groups = ["north", "south"]
+[questions.halves]
+task = "quantiles"
+column = "age"
+lower = 0
+upper = 99
+at = [0.25, 0.5]
+by = "region"
+groups = ["north", "south"]
+[questions.old]
+task = "sum"
+column = "age"
+lower = 0
+upper = 99
+"""
+
+
+def test_questions_by_a_column_of_folder_names(partitioned, no_workers):
+    """Groups that no file holds: Spark takes them from the folders, as the other engines do."""
+    survey = sdp.Survey.loads(BY_REGION)
+    answers = [
+        survey.prepare(partitioned, engine=engine, rng=sdp.SeededWords(3)).answer()
+        for engine in ("spark", "duckdb", "memory")
+    ]
+    assert answers[0].to_dict() == answers[1].to_dict() == answers[2].to_dict()
+    assert min(answers[0]["homes"].estimate.value) > 300  # 420 in each region
+
+
+@pytest.mark.parametrize("task", ["quantiles", "median", "variance", "bins"])
+def test_numbers_of_a_partitioned_folder(partitioned, no_workers, task):
+    """The whole integers of a column are grouped by Spark itself; every engine answers the same."""
+    own = {"quantiles": {"at": [0.1, 0.9]}, "bins": {"edges": [0, 30, 60, 100]}}.get(task, {})
+    ends = {} if task == "bins" else {"lower": 0, "upper": 99}
+    answers = [
+        sdp.ask(partitioned, task, column="age", epsilon=1.0, delta=1e-5, engine=engine,
+                rng=sdp.SeededWords(3), **ends, **own)
+        for engine in ("spark", "duckdb", "memory")
+    ]  # fmt: skip
+    values = [np.asarray(answer.estimate.value).tolist() for answer in answers]
+    assert values[0] == values[1] == values[2]
+    assert answers[0].engine.name == "spark"
 
 
 def test_words_of_a_partitioned_folder(partitioned, no_workers):
@@ -496,10 +560,11 @@ def test_words_of_a_partitioned_folder(partitioned, no_workers):
             on_invalid="clamp",
             rng=sdp.SeededWords(3),
         )
-        for engine in ("spark", "duckdb")
+        for engine in ("spark", "duckdb", "memory")
     ]
-    np.testing.assert_array_equal(tallies[0].tally.counts, tallies[1].tally.counts)
-    assert tallies[0].invalid == tallies[1].invalid
+    for other in tallies[1:]:
+        np.testing.assert_array_equal(tallies[0].tally.counts, other.tally.counts)
+        assert tallies[0].invalid == other.invalid
     assert tallies[0].dealt
     assert tallies[0].n == 2800
 
