@@ -23,8 +23,8 @@ SITES = {"arxiv.org", "creativecommons.org", "doi.org", "www.apache.org", "www.w
 SITES |= {"schemas.openxmlformats.org"}
 SOURCES = {"analytics.wikimedia.org", "desfontain.es"}
 """The only sites that a file may link to: literature, licences, name spaces of SVG and of spreadsheets; then sources of figures."""
-EXAMPLES = {"127.0.0.1", "localhost", "10.0.0.1", "192.0.2.7"}
-"""Hosts in examples: this machine, and one of a private network; and whatever ends in .example, which nobody can own."""
+EXAMPLES = {"127.0.0.1", "localhost", "10.0.0.1", "192.0.2.7", "example.org"}
+"""Hosts in examples: this machine, a private network, what is set aside for documentation; and whatever ends in .example."""
 
 
 def test_public_names_are_sorted_and_exist():
