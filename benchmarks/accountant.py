@@ -242,7 +242,7 @@ def _compare(what: str, took: dict[str, float], theirs: str, ours: str) -> Row:
 def many_deltas() -> list[Row]:
     """Shuffled bits: delta at epsilons that are far apart, which share little work; each question is asked once."""
     found = []
-    for n in (10**4, 10**5, 10**6):
+    for n in (10**4, 10**5, 10**6, 10**9):
         bits = BinaryResponse(n=n, flip=Fraction(1, 4))
         epsilons = np.geomspace(1e-3, 1.0, 25) * bits.epsilon0
         took = time_call(partial(bits.deltas, epsilons))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shuffledp.accounting import binary
 from shuffledp.accounting.binary import BinaryResponse, FlipPoint, _Laws
 from shuffledp.numerics.rounding import exp_bounds
 
@@ -222,6 +223,39 @@ def test_fifty_digits_between_both_sides(ones, zeros, flip, share):
     above, below = (make(flip, epsilon) for make in (FlipPoint.above, FlipPoint.below))
     assert 0 <= float(above.logs(*given)[0]) - exact <= 1e-9
     assert 0 <= exact - float(below.logs(*given)[0]) <= 1e-9
+
+
+@pytest.mark.parametrize("flip", [Fraction(1, 4), Fraction(1, 50), Fraction(1, 1000)])
+def test_laws_of_different_variance_are_looked_at_together(flip):
+    """Each as if it were alone: those who hold a one and those who hold a zero spread differently once tilted."""
+    ones = np.array([0.0, 100.0, 700.0, 1500.0, 2000.0, 0.0, 9.0, 50.0])
+    zeros = np.array([2000.0, 1900.0, 1300.0, 500.0, 0.0, 600.0, 9.0, 0.0])
+    for share in (0.01, 0.05, 0.3):
+        point = FlipPoint.above(flip, share * math.log((1 - flip) / flip))
+        alone = [point.logs(ones[i : i + 1], zeros[i : i + 1]).item() for i in range(len(ones))]
+        told = np.array(alone) > -690
+        assert np.abs(point.logs(ones, zeros) - alone)[told].max() < 1e-8
+
+
+@pytest.mark.parametrize("faded", [1.0, 3.0, 8.0])
+def test_what_is_left_out_is_accounted_for(monkeypatch, faded):
+    """With e^-1 in place of e^-40 for what is not looked at: bounds are loose, and stay bounds."""
+    monkeypatch.setattr(binary, "_FADED", faded)
+    monkeypatch.setattr(binary, "_make_grid", binary._make_grid.__wrapped__)  # remembers nothing
+    for ones, zeros, flip in (
+        (20, 200, Fraction(1, 3)),
+        (150, 60, Fraction(1, 50)),
+        (0, 400, Fraction(9, 20)),
+        (5, 3, Fraction(1, 10)),
+    ):
+        for share in (0, 0.01, 0.1, 0.6):
+            epsilon = share * math.log((1 - flip) / flip)
+            given = np.array([float(ones)]), np.array([float(zeros)])
+            exact = mpmath.log(precise(ones, zeros, flip, epsilon))
+            assert float(FlipPoint.above(flip, epsilon).logs(*given)[0]) >= exact
+            assert float(FlipPoint.below(flip, epsilon).logs(*given)[0]) <= exact
+            grid = binary._make_grid(FlipPoint.above(flip, epsilon), 8, 9)
+            assert grid.fixed >= 8 * math.exp(-faded)
 
 
 def all_equal_precise(n, flip, epsilon):
