@@ -1,4 +1,4 @@
-"""What the engine says and knows, word by word and number by number: files before reading, curators, values, outputs."""
+"""What the engine says and knows, word by word and number by number: before files are read, curators, outputs."""
 
 import datetime
 import json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core import load_later
 from shuffledp.core.capabilities import Capabilities, CentralCapabilities, Sight, Stream
 from shuffledp.core.errors import ParameterError, PluginError, UnsupportedError
-from shuffledp.core.protocol import Hints, Look, Maker, ShuffleProtocol, Spec
+from shuffledp.core.protocol import Hints, Least, Look, Maker, ShuffleProtocol, Spec
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -63,6 +63,7 @@ __all__ = [
     "Capabilities",
     "CentralCapabilities",
     "Hints",
+    "Least",
     "Look",
     "Maker",
     "Sight",
