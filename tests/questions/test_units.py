@@ -151,6 +151,13 @@ def test_nobody_is_left_out():
     assert "Whoever has no value is in no range, and below no point; shares are of everybody." in (
         answer.notes
     )
+    by_way = {"by": "way", "groups": ["car", "bus"]}
+    answer = ask(table, "sum", column="km", lower=0, upper=20, **by_way, **exact)
+    assert answer.estimate.labels == (
+        "car",
+        "bus",
+    )  # who names neither is in a group that is not shown
+    assert answer.estimate.value.tolist() == pytest.approx([500, 1000], abs=20)
 
 
 def test_a_category_that_is_called_none():
