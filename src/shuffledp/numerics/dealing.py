@@ -356,10 +356,12 @@ class _Table(NamedTuple):
     def find_common(self, word: Words) -> Counts:
         """Return the first common cell that does not end before the word, or how many there are if all do."""
         if not self.width:
-            return self.last[: self.shared].searchsorted(word)
+            cell: Counts = self.last[: self.shared].searchsorted(word)
+            return cell
         # A search in a million cells misses the cache at each of its steps.
-        cell = word.astype(np.uint64, copy=False) // np.uint64(self.width)
-        return np.minimum(cell, np.uint64(self.shared)).astype(np.int64)
+        place = word.astype(np.uint64, copy=False) // np.uint64(self.width)
+        near: Counts = np.minimum(place, np.uint64(self.shared)).astype(np.int64)
+        return near
 
 
 def _lay_out_common(shares: Sequence[int]) -> tuple[Words, Counts, int]:
