@@ -346,7 +346,8 @@ class _Table(NamedTuple):
         if self.rows == 1 and (self.width or int((high - low).max(initial=0)) > _NEAR):
             first = self.find_common(word)
             others = self.shared + self.last[self.shared :].searchsorted(word)
-            return np.where(high < self.shared, first, others)
+            cells: Counts = np.where(high < self.shared, first, others)
+            return cells
         while (low < high).any():
             middle = (low + high) >> 1
             before = self.last[middle] < word
