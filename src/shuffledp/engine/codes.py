@@ -201,7 +201,7 @@ class OnInvalid:
         return bool(self.faults_with(Action.OTHER) or self.faults_with(Action.CLAMP))
 
     def skip_missing(self) -> "OnInvalid":
-        """The same, with nothing said about whoever has no answer.
+        """Say nothing about whoever has no answer.
 
         >>> print(OnInvalid.read("clamp").skip_missing())
         null=drop,out_of_range=clamp,nan=drop
@@ -209,7 +209,7 @@ class OnInvalid:
         return replace(self, null=Action.DROP, nan=Action.DROP)
 
     def faults_with(self, action: Action) -> tuple[str, ...]:
-        """The faults that are handled in that way.
+        """Return the faults that are handled in that way.
 
         >>> OnInvalid.read("clamp").faults_with(Action.CLAMP)
         ('out_of_range',)
@@ -217,7 +217,7 @@ class OnInvalid:
         return tuple(fault for fault in FAULTS if getattr(self, fault) is action)
 
     def choose(self, faults: NDArray[np.uint8], action: Action) -> Bools:
-        """Which of these faults (0: none, otherwise 1 + the place in `FAULTS`) are handled this way."""
+        """Return which of these faults (0: none, otherwise 1 + the place in `FAULTS`) are handled this way."""
         table = np.array([False, *(getattr(self, fault) is action for fault in FAULTS)])
         chosen: Bools = table[faults]
         return chosen
@@ -250,7 +250,7 @@ class Coded(NamedTuple):
         return np.ones(len(self.codes), dtype=np.bool_) if self.kept is None else self.kept
 
     def invalid(self, times: NDArray[np.int64] | None = None) -> dict[str, int]:
-        """How many values are invalid, by reason; `times` says how often each one occurs (None: once)."""
+        """Say how many values are invalid, by reason; `times` says how often each one occurs (None: once)."""
         if self.faults is None:
             return dict.fromkeys(FAULTS, 0)
         masks = (self.faults == 1 + place for place in range(len(FAULTS)))
@@ -283,7 +283,7 @@ class Coder:
 
     @classmethod
     def for_part(cls, domain: Domain, on_invalid: OnInvalid) -> "Coder":
-        """The policy for one of several columns: an action that does not apply to it becomes an error.
+        """Return the policy for one of several columns: an action that does not apply to it becomes an error.
 
         >>> policy = OnInvalid.read("other,clamp")
         >>> print(Coder.for_part(Integers(lower=0, upper=9), policy).on_invalid)
@@ -306,7 +306,7 @@ class Coder:
         return 1 << PLACE_BITS if isinstance(self.domain, Reals) else self.domain.size - 1
 
     def agrees(self, other: "Coder") -> bool:
-        """Whether both make the same of every column: places of reals do not depend on the grid."""
+        """Say whether both make the same of every column: places of reals do not depend on the grid."""
         here, there = self.domain, other.domain
         if isinstance(here, Reals) and isinstance(there, Reals):
             here, there = replace(here, steps=1), replace(there, steps=1)
@@ -315,7 +315,7 @@ class Coder:
     def round(
         self, codes: Codes, source: WordSource | None = None, bits: int = PLACE_BITS
     ) -> Codes:
-        """The codes themselves; of real values, a point of the grid by a word each, or the nearest to each place."""
+        """Return the codes; of real values, a point of the grid by a word each, or the one nearest to each place."""
         if not isinstance(self.domain, Reals):
             return codes
         if source is None:
@@ -370,7 +370,7 @@ class Coder:
 
 
 def _is_fraction(value: object, domain: Domain) -> bool:
-    """Whether a value is a number where an integer is wanted.
+    """Say whether a value is a number where an integer is wanted.
 
     >>> _is_fraction("3.5", Integers(lower=0, upper=9)), _is_fraction("x", Integers(lower=0, upper=9))
     (True, False)
@@ -386,7 +386,7 @@ def _is_fraction(value: object, domain: Domain) -> bool:
 
 
 def _suspect(value: object, domain: Domain) -> str:
-    """What may be meant by a text that is not understood.
+    """Say what may be meant by a text that is not understood.
 
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
     (' (decimals take a point; `decimal` declares commas)', ' (true_value says which one is yes)')
@@ -424,7 +424,7 @@ def _suspect(value: object, domain: Domain) -> str:
 
 
 def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
-    """How one may go on in spite of a fault, with what is decided already.
+    """Say how one may go on in spite of a fault, with what is decided already.
 
     >>> _advise(NULL, Integers(lower=0, upper=9), OnInvalid.CLAMP)
     '; to go on: on_invalid out_of_range=clamp,null=drop'
@@ -525,7 +525,7 @@ def _code_words(array: Any, domain: Texts | Keys, missing: tuple[str, ...]) -> N
 
 
 def _ask_domain(array: Any, domain: Domain, missing: tuple[str, ...]) -> Numbers:
-    """A domain of somebody else's: it says itself what the code of each distinct value is."""
+    """Ask somebody else's domain, which says itself what the code of each distinct value is."""
     distinct = list_distinct(array, "values")
     answers = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
     codes = np.array([0 if code is None else code for code in answers], dtype=np.int64)
@@ -542,7 +542,7 @@ def _ask_about(domain: Domain, value: object) -> int | None:
 
 
 def _read_python(value: object) -> Iterator[Any]:
-    """The value, and if it is text the numbers that it may spell."""
+    """Return the value, and if it is text the numbers that it may spell."""
     yield value
     if isinstance(value, str):
         for kind in (str.strip, int, float):

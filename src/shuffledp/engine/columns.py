@@ -177,7 +177,7 @@ def open_column(
 def _list_beside(
     where: Filter | None, people: People | None, also: Sequence[str]
 ) -> tuple[str, ...]:
-    """The columns that a filter needs, those that name people, and others."""
+    """Return the columns that a filter needs, those that name people, and others."""
     filtered = () if where is None else where.columns
     return tuple(dict.fromkeys((*filtered, *(() if people is None else people.columns), *also)))
 
@@ -193,7 +193,7 @@ def _explain_filter(where: Filter | None, name: str) -> Iterator[None]:
 
 
 def _name_lines(files: tuple[DataFile, ...]) -> str | None:
-    """The column of files of lines, if they are; refuses them beside files with columns."""
+    """Return the column of files of lines, if they are; refuses them beside files with columns."""
     others = [file.path for file in files if file.format is not Format.LINES]
     if len(others) == len(files):
         return None
@@ -206,7 +206,7 @@ def _name_lines(files: tuple[DataFile, ...]) -> str | None:
 
 
 def _find_column(files: tuple[DataFile, ...], column: str | None) -> str | None:
-    """The column, or the only one that there is; refuses one that a file lacks or has twice."""
+    """Return the column, or the only one that there is; refuses one that a file lacks or has twice."""
     for file in files:
         once = column is not None and file.has(column) and file.columns.count(column) < 2
         if not file.remote and not once:
@@ -245,7 +245,7 @@ def _choose(
 
 
 def _name_columns(data: Any) -> Any:
-    """The names of the columns of a table; None if it is values."""
+    """Return the names of the columns of a table; None if it is values."""
     if isinstance(data, Mapping):
         return list(data)
     # PyArrow calls them column_names, pandas and Polars columns; asking by name imports none of them.
@@ -261,7 +261,7 @@ def take_column(
     people: People | None = None,
     also: Sequence[str] = (),
 ) -> Column:
-    """A column in memory: values, or a table and the name of one of its columns.
+    """Return a column in memory: values, or a table and the name of one of its columns.
 
     Values are a list, a NumPy array, a pandas or Polars Series, or an Arrow array. A table is a pandas
     or Polars DataFrame, an Arrow table, or a dictionary of columns.
@@ -347,7 +347,7 @@ def _as_arrow(values: Any) -> Any:
 
 
 def _has_type(values: Any) -> bool:
-    """Whether somebody declared the type of the values, as of a typed array: then it may decide what they are.
+    """Say whether somebody declared the type of the values, as of a typed array: then it may decide what they are.
 
     A list, an array of objects and categories of pandas have the types of the values that are in them, so that one
     person's value would decide how everybody's are read. They are read as text is: as the declared domain says.
@@ -386,12 +386,12 @@ class Chunk(NamedTuple):
     """Which of the rows of the file from `row_in_file` on they are, if there is a filter; None: all."""
 
     def place_of(self, position: int) -> int:
-        """The row of a value in its file, counted from 0."""
+        """Return the row of a value in its file, counted from 0."""
         return self.row_in_file + (position if self.kept is None else int(self.kept[position]))
 
 
 def read_chunks(column: Column, threads: int | None = None) -> Iterator[Chunk]:
-    """The column's values in order, in chunks that fit in memory.
+    """Read the column's values in order, in chunks that fit in memory.
 
     >>> [chunk.array.to_pylist() for chunk in read_chunks(take_column(["cat", "dog", "cat"]))]
     [['cat', 'dog', 'cat']]
@@ -426,7 +426,7 @@ def _require_people(column: Column) -> None:
 
 
 def read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterator[dict[str, Any]]:
-    """The columns of a file by their names, some rows at a time."""
+    """Read the columns of a file by their names, some rows at a time."""
     if file.remote:
         raise DataError(f"{file.path} is not on this machine: use the Spark engine")
     if file.format in _DIRECT:
@@ -442,7 +442,7 @@ def read_arrays(file: DataFile, names: list[str], threads: int | None) -> Iterat
 
 
 def _find_values(file: DataFile, batch: Any, name: str) -> Any:
-    """The values of a column in some rows of a file."""
+    """Return the values of a column in some rows of a file."""
     import pyarrow as pa
 
     if name in file.columns:
@@ -537,7 +537,7 @@ def _group_files(sets: Sequence[tuple[Column, ...]], threads: int | None) -> Ite
 
 
 def categories_of(column: Column) -> tuple[str, ...]:
-    """The distinct values of the column as text, sorted; nulls left out. NOT private.
+    """Return the distinct values of the column as text, sorted; nulls left out. NOT private.
 
     That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
 

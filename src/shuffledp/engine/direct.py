@@ -128,7 +128,7 @@ def _select_file(
 
 
 def _limit(number: str, least: str, most: str) -> str:
-    """A number within its ends; null stays null, which it would not with least and greatest."""
+    """Limit a number to its ends; null stays null, which it would not with least and greatest."""
     return f"(case when {number} > {most} then {most} when {number} < {least} then {least} else {number} end)"
 
 

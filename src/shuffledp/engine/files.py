@@ -231,7 +231,7 @@ def _is_groupable(domain: Domain) -> bool:
 
 
 def _group_once(engine: Engine, job: Job) -> Headcount:
-    """One pass for the headcount, the invalid values and the tally, which is dealt from the groups later."""
+    """Make one pass for the headcount, the invalid values and the tally, which is dealt from the groups later."""
     return _head(job, engine.counts(job))
 
 
@@ -500,7 +500,7 @@ def _add_places(job: Job, domain: Reals) -> tuple[Fraction, Pass[int]]:
 def _release(
     mechanism: Mechanism, task: Task, total: Fraction, n: int, rng: WordSource
 ) -> Estimate:
-    """One number, with the limits that are publicly known."""
+    """Release one number, with the limits that are publicly known."""
     exact: Any = total / task.scale(n)
     if exact.denominator == 1:
         exact = int(exact)

@@ -224,7 +224,7 @@ class _All:
 
 
 def _some(parts: tuple[_Part, ...]) -> _Part:
-    """At least one of them: not all of them are not."""
+    """Write that at least one of them holds: not all of them are not."""
     return _Not(_All(tuple(_Not(part) for part in parts)))
 
 
@@ -506,7 +506,7 @@ class _Parser:
         return _Like(name, pattern)
 
     def _read_right(self, name: str, mark: str) -> _Part:
-        """A value, or another column: double quotes are for texts on this side."""
+        """Read a value, or another column: double quotes are for texts on this side."""
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
         if token is not None and (token.kind == "word" or token.text.startswith("`")):
             return _CompareColumns(name, mark, self._read_name())

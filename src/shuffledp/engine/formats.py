@@ -121,7 +121,7 @@ class Format(Enum):
 
     @classmethod
     def of(cls, path: str) -> "Format":
-        """The format that the suffix of a path tells."""
+        """Return the format that the suffix of a path tells."""
         packed = _find_packing(path)
         name = path.lower().removesuffix(packed or "")
         for suffix, kind in _SUFFIXES.items():
@@ -211,11 +211,11 @@ class DataFile:
         return self.spelling.respell(plain) if str(plain.type) in _STRINGS else array
 
     def type_of(self, name: str) -> str:
-        """The type of a column as Arrow calls it, or "text"."""
+        """Return the type of a column as Arrow calls it, or "text"."""
         return self.types[self.columns.index(name)] if name in self.columns else TEXT
 
     def has(self, name: str) -> bool:
-        """Whether it has such a column, or is in a folder that tells it."""
+        """Say whether it has such a column, or is in a folder that tells it."""
         return name in self.columns or name in dict(self.partition)
 
     @property
@@ -225,7 +225,7 @@ class DataFile:
 
 
 def find_files(paths: Paths, text: Format = Format.CSV) -> tuple[DataFile, ...]:
-    """Each file that the paths name, once, with what is known of it; `text` is how a `.txt` is written.
+    """Find each file that the paths name, once, with what is known of it; `text` is how a `.txt` is written.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp(), "pets.csv")
@@ -252,7 +252,7 @@ def _find(paths: str | Path | Sequence[str | Path]) -> Iterator[str]:
 
 
 def _list_folder(folder: Path) -> list[str]:
-    """The files in a folder and its folders; not those that start with a dot or an underscore."""
+    """Return the files in a folder and its folders; not those that start with a dot or an underscore."""
     inside = sorted(path for path in folder.rglob("*") if path.is_file())
     shown = [
         path
@@ -265,7 +265,7 @@ def _list_folder(folder: Path) -> list[str]:
 
 
 def _refuse_twice(paths: Iterable[str]) -> list[str]:
-    """The paths; refuses a file that is named twice, by whichever of its names.
+    """Return the paths; refuses a file that is named twice, by whichever of its names.
 
     Its people would take part twice, and no guarantee covers that.
     """
@@ -318,7 +318,7 @@ def _describe(path: str, text: Format, given: Files) -> DataFile:
 
 
 def _make_readable(file: DataFile, given: Files) -> DataFile:
-    """The file, or a copy of it if DuckDB does not read it: what is in .bz2, or not in UTF-8."""
+    """Return the file, or a copy of it if DuckDB does not read it: what is in .bz2, or not in UTF-8."""
     with _unpack(file.where) as source:
         start = source.read(2)
     packed, encoding = _find_packing(file.where), given.encoding
@@ -339,7 +339,7 @@ def _make_readable(file: DataFile, given: Files) -> DataFile:
 
 
 def _describe_input(given: Files) -> DataFile:
-    """What comes in, as a private file: it is read more than once."""
+    """Say what comes in, as a private file: it is read more than once."""
     before = _inputs.get(_STANDARD_INPUT)
     if before is not None and before.source is sys.stdin and before.known is not None:
         return replace(before.known, held=before)  # another column of the same rows
@@ -366,7 +366,7 @@ def _describe_input(given: Files) -> DataFile:
 
 
 def _name_by_content(file: DataFile) -> DataFile:
-    """The copy, under a name whose suffix tells its format."""
+    """Return the copy, under a name whose suffix tells its format."""
     with Path(file.where).open("rb") as source:
         start = source.read(_SAMPLE)
     if not start:
@@ -377,7 +377,7 @@ def _name_by_content(file: DataFile) -> DataFile:
 
 
 def _recognize(start: bytes) -> tuple[Format, str]:
-    """The format of what starts like this, and the suffix that tells it."""
+    """Recognize the format of what starts like this, and the suffix that tells it."""
     for magic, kind, suffix in _MAGIC:
         if start.startswith(magic):
             return kind, suffix
@@ -404,7 +404,7 @@ _inputs: "weakref.WeakValueDictionary[str, _Private]" = weakref.WeakValueDiction
 
 
 def _copy(file: DataFile, source: Any, name: str = "rows") -> DataFile:
-    """The file, with its unpacked bytes in a private folder."""
+    """Return the file, with its unpacked bytes in a private folder."""
     held = _Private(Path(mkdtemp(prefix="shuffledp.")))
     place = held.folder / name
     with place.open("wb") as target:
@@ -413,7 +413,7 @@ def _copy(file: DataFile, source: Any, name: str = "rows") -> DataFile:
 
 
 def _read_partition(path: str) -> tuple[tuple[str, str | None], ...]:
-    """The columns that the names of folders tell.
+    """Read the columns that the names of folders tell.
 
     >>> _read_partition("data/year=2013/kind=a%20b/x.parquet")
     (('year', '2013'), ('kind', 'a b'))
@@ -439,7 +439,7 @@ def _describe_arrow(file: DataFile, _: Files) -> DataFile:
 
 @contextmanager
 def open_arrow(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """The schema and the batches of an Arrow file, or of a stream in a file."""
+    """Open an Arrow file, or a stream in a file: its schema and its batches."""
     import pyarrow as pa
 
     with pa.memory_map(file.where) as source:
@@ -475,7 +475,7 @@ def _describe_csv(file: DataFile, given: Files) -> DataFile:
 
 
 def _list_rows(sample: str) -> list[str]:
-    """The header and the first row: a line ends where no quote is open.
+    """Return the header and the first row: a line ends where no quote is open.
 
     >>> _list_rows('a,"b\\nc"\\r\\n1,2\\n3,4\\n')
     ['a,"b\\nc"', '1,2']
@@ -491,13 +491,13 @@ def _list_rows(sample: str) -> list[str]:
 
 
 def _prefer(path: str, given: Files) -> str | None:
-    """The mark that separates fields if the header has it."""
+    """Return the mark that separates fields if the header has it."""
     tabs = path.lower().removesuffix(_find_packing(path) or "").endswith(".tsv")
     return "\t" if tabs else ";" if given.decimal == "," else None
 
 
 def _find_delimiter(header: str, line: str, preferred: str | None = None) -> str:
-    """The mark between the fields of a header; of several, one that the first row has as often, and the most of.
+    """Return the mark between the fields of a header; of several, one that the first row has as often, and the most of.
 
     >>> _find_delimiter("Name, first;Age;City", "Ada;36;London"), _find_delimiter("a,b", "1,2")
     (';', ',')
@@ -544,7 +544,7 @@ def _describe_jsonl(file: DataFile, _: Files) -> DataFile:
 
 
 def _list_objects(sample: str) -> list[Any]:
-    """The objects at the start of a list of them, or one after the other; the last may be cut.
+    """Return the objects at the start of a list of them, or one after the other; the last may be cut.
 
     >>> _list_objects('[{"x": 1}, {"x": 2}, {"x"')
     [{'x': 1}, {'x': 2}]
@@ -575,7 +575,7 @@ def _guess_rows(file: DataFile, columns: Iterable[str], sample: str, skip: int) 
 
 
 def _bound_lines(path: Path) -> int:
-    """A length that no line has, in bytes.
+    """Return a length that no line has, in bytes.
 
     Readers must know, and their buffers are that long. A line that is longer than usual fills a block of half
     the usual length, so looking for a block without an end of line is enough, and touches little of the file.
@@ -594,7 +594,7 @@ def _bound_lines(path: Path) -> int:
 
 
 def _read_sample(file: DataFile) -> str:
-    """The first lines of a text file."""
+    """Return the first lines of a text file."""
     with _unpack(file.where) as source:
         if not file.by_line:
             return source.read(_SAMPLE).decode("utf-8-sig", "ignore")  # the last letter may be cut
@@ -609,7 +609,7 @@ def _read_sample(file: DataFile) -> str:
 
 @contextmanager
 def _unpack(path: str) -> Iterator[IO[bytes]]:
-    """A file of text, as it was before it was compressed."""
+    """Return a file of text as it was before it was compressed."""
     import pyarrow as pa
 
     packing = _find_packing(path)

@@ -73,7 +73,7 @@ _PEOPLE = 1 << 17  # whose devices one thread runs before it takes the next ones
 
 
 def is_listable(domain: Domain) -> bool:
-    """Whether the codes of a domain can be counted one by one.
+    """Say whether the codes of a domain can be counted one by one.
 
     >>> is_listable(Texts(alphabet="letters", max_length=12))
     False
@@ -82,7 +82,7 @@ def is_listable(domain: Domain) -> bool:
 
 
 def is_counted(column: Column, domain: Domain) -> bool:
-    """Whether NumPy counts codes faster than DuckDB groups values: what is in memory, or mapped, and many numbers.
+    """Say whether NumPy counts codes faster than DuckDB groups values: what is in memory, or mapped, and many numbers.
 
     >>> from shuffledp.engine import take_column
     >>> is_counted(take_column([1, 2]), Integers(lower=0, upper=9))
@@ -98,7 +98,7 @@ def is_counted(column: Column, domain: Domain) -> bool:
 
 
 def are_grouped(protocol: ShuffleProtocol) -> bool:
-    """Whether a column is grouped for this protocol; if not, each row has its device run.
+    """Say whether a column is grouped for this protocol; if not, each row has its device run.
 
     >>> from shuffledp import protocols
     >>> are_grouped(protocols.krr.make_local(k=4, epsilon=1.0))
@@ -113,7 +113,7 @@ def are_grouped(protocol: ShuffleProtocol) -> bool:
 def tally_counts(
     protocol: ShuffleProtocol, counts: Counts, rng: WordSource, threads: int | None = 1
 ) -> Tally:
-    """The tally of counts[x] people of each code x: dealt, or of everybody's messages.
+    """Return the tally of counts[x] people of each code x: dealt, or of everybody's messages.
 
     >>> from shuffledp import SeededWords, protocols
     >>> p = protocols.krr.make_local(k=3, epsilon=5.0)
@@ -161,7 +161,7 @@ def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
 
 
 def deal_codes(device: Stream, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
-    """The tally of people with these codes, dealt part by part, so that only the tally is in memory; None of nobody.
+    """Deal the tally of people with these codes part by part, so that only the tally is in memory; None of nobody.
 
     With a seed all words are grouped first: the same people have the same tally, however they are cut into parts.
     """
@@ -184,7 +184,7 @@ def deal_groups(
 
 
 def _join_groups(groups: Iterable[tuple[Spelt, Counts]]) -> Iterator[tuple[Spelt, Counts]]:
-    """All of them as one, if there are any."""
+    """Join all groups into one, if there are any."""
     listed = list(groups)
     if listed:
         codes, places = np.unique(np.concatenate([each for each, _ in listed]), return_inverse=True)
@@ -194,7 +194,7 @@ def _join_groups(groups: Iterable[tuple[Spelt, Counts]]) -> Iterator[tuple[Spelt
 
 
 def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) -> Counts:
-    """How many of these values have each code; real ones are rounded at random first.
+    """Count how many of these values have each code; real ones are rounded at random first.
 
     >>> from shuffledp import SeededWords, protocols
     >>> count_values(protocols.krr.KRR(k=4, epsilon0=1.0), np.array([3, 1, 3]), SeededWords(1))
@@ -217,7 +217,7 @@ def count_values(randomizer: Randomizer, values: NDArray[Any], rng: WordSource) 
 
 
 def as_integers(domain: Domain) -> Domain:
-    """The integers, if those are the points of a grid of reals: on the grid already, they are not rounded.
+    """Return the integers, if those are the points of a grid of reals: on the grid already, they are not rounded.
 
     >>> as_integers(Reals(lower=0.0, upper=9.0, steps=9))
     Integers(lower=0, upper=9)
@@ -260,7 +260,7 @@ def count_by_query(job: Job, threads: int | None) -> CodeCounts:
 def add_groups(
     job: Job, groups: Iterable[tuple[Any, Any]], refuse: Callable[[Job, DataError], NoReturn]
 ) -> CodeCounts:
-    """The codes of distinct values, each with the number of rows that hold it, as Arrow arrays.
+    """Return the codes of distinct values, each with the number of rows that hold it, as Arrow arrays.
 
     `refuse` raises the error for a value that the policy does not allow.
     """
@@ -309,7 +309,7 @@ def count_pairs(
     on_invalid: OnInvalid = OnInvalid.ERROR,
     rng: WordSource | None = None,
 ) -> Counts:
-    """How many people have each pair of codes; errors name the row.
+    """Count how many people have each pair of codes; errors name the row.
 
     >>> from shuffledp import Bits, Categories
     >>> from shuffledp.engine import Memory, take_column
@@ -330,7 +330,7 @@ def count_pairs(
 
 
 def add_pairs(groups: Iterable[Group], domain: Answers, on_invalid: OnInvalid) -> Counts:
-    """How many people have each pair of codes, from the pairs of values that occur."""
+    """Count how many people have each pair of codes, from the pairs of values that occur."""
     coders = [Coder.for_part(part, on_invalid) for part in domain.parts]
     counts = np.zeros(domain.size, dtype=np.int64)
     for _, values, times in groups:
@@ -357,7 +357,7 @@ def pair_people(
     on_invalid: OnInvalid = OnInvalid.ERROR,
     rng: WordSource | None = None,
 ) -> Pairs:
-    """The joint codes of an answer and a group; people may be left out, if one of the two is invalid.
+    """Return the joint codes of an answer and a group; people may be left out, if one of the two is invalid.
 
     Real numbers are rounded at random, without bias, to the points of their grid, as a device would.
 
@@ -386,7 +386,7 @@ def pair_people(
 
 
 def pick_rows(column: Column, taken: Bools) -> Column:
-    """The values of some of the people, as a column in memory.
+    """Return the values of some of the people, as a column in memory.
 
     >>> from shuffledp.engine import take_column
     >>> pick_rows(take_column(["a", "b", "c"]), np.array([True, False, True])).array.to_pylist()

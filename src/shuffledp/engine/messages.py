@@ -396,7 +396,7 @@ def _read_about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any
 
 @contextmanager
 def _open(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """The schema of a file of messages, and its batches."""
+    """Open a file of messages: its schema and its batches."""
     import pyarrow.parquet as pq
 
     if file.format is Format.ARROW:
@@ -488,7 +488,7 @@ class Spool:
         return np.split(payload[order], ends)
 
     def read_shuffled(self, users: int) -> Iterator[Shuffled]:
-        """All messages in a uniformly random order, one file after the other."""
+        """Read all messages in a uniformly random order, one file after the other."""
         like = self._like
         if like is None:
             return

@@ -37,7 +37,7 @@ class Staged:
                 write(self.places[target])
 
     def add(self, target: Path, place: Path) -> None:
-        """One more output that has been written, in the folder of another."""
+        """Add one more output that has been written, in the folder of another."""
         self.places[target] = place
 
     def publish(self) -> None:
@@ -225,7 +225,7 @@ def _write_text(record: Mapping[str, Any], path: Path) -> None:
 
 
 def _write_parquet(record: Mapping[str, Any], path: Path) -> None:
-    """The rows, and all about them as JSON in the metadata."""
+    """Write the rows, and all about them as JSON in the metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -104,7 +104,7 @@ def _stream_arrow(file: DataFile, names: list[str]) -> Any:
 
 
 def literal(path: str) -> str:
-    """A path in which DuckDB finds no pattern: those were resolved before.
+    """Return a path in which DuckDB finds no pattern: those were resolved before.
 
     >>> literal("data[1].csv")
     'data[[]1].csv'
@@ -114,7 +114,7 @@ def literal(path: str) -> str:
 
 @contextmanager
 def connect(threads: int | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """A database in memory that neither looks at Python's variables nor downloads extensions.
+    """Open a database in memory that neither looks at Python's variables nor downloads extensions.
 
     >>> with connect() as connection:
     ...     connection.sql("select 1 + 1").fetchone()
@@ -172,7 +172,7 @@ def aggregate(
 
 
 def split_sets(batch: Any, places: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Any]]:
-    """The rows of each set, as `aggregate` finds them: the bits of its last column are 0 where a column is in the set.
+    """Split the rows by set, as `aggregate` finds them: the bits of its last column are 0 where a column is in the set.
 
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"x": [1, None], "y": [None, "a"], "times": [2, 1], "set": [1, 2]})

@@ -93,7 +93,7 @@ DUCKDB = Dialect(
 
 
 def make_run_key(rng: WordSource | None) -> str:
-    """The key of a run, as hexadecimal digits: fresh and secret, or from the seed.
+    """Return the key of a run, as hexadecimal digits: fresh and secret, or from the seed.
 
     >>> make_run_key(SeededWords(1)) == make_run_key(SeededWords(1)) != make_run_key(None)
     True
@@ -114,7 +114,7 @@ class Rows(NamedTuple):
 
 
 def read_rows(column: Column, names: Sequence[str], threads: int | None = None) -> Iterator[Rows]:
-    """The rows of a column with these columns beside it, all of them: filters are not applied.
+    """Return the rows of a column with these columns beside it, all of them: filters are not applied.
 
     >>> from shuffledp.engine import take_column
     >>> taken = take_column({"who": [1, 1], "legs": [4, 2]}, "legs", people=People.read("who"))
@@ -149,7 +149,7 @@ class Reduced(NamedTuple):
     """How many rows of each person count."""
 
     def tell(self) -> str:
-        """What the operator may know, and nobody else."""
+        """Say what the operator may know, and nobody else."""
         return f"For you alone (exact, so not private): {self.rows:,} rows were read, and {self.taken:,} of them count."
 
 
@@ -270,7 +270,7 @@ class Reduction:
         )
 
     def _read_values(self, array: Any) -> tuple[Any, Bools]:
-        """The values as integers, or as texts, and which of them are valid."""
+        """Return the values as integers, or as texts, and which of them are valid."""
         import pyarrow as pa
 
         plain = flatten(self.column.measure(array))
@@ -312,7 +312,7 @@ class Reduction:
         return np.rint(limited / self.unit).astype(np.int64)
 
     def _name_people(self, rows: Rows, whole: tuple[bool, ...]) -> tuple[dict[str, Any], Bools]:
-        """The columns that name the person, and which rows are kept."""
+        """Return the columns that name the person, and which rows are kept."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -346,7 +346,7 @@ class Reduction:
         return columns, kept
 
     def _read_order(self, array: Any) -> dict[str, Any]:
-        """What the rows are ordered by: numbers before texts, and what is missing never first nor last."""
+        """Say what the rows are ordered by: numbers before texts, and what is missing never first nor last."""
         import pyarrow as pa
 
         plain = flatten(array)
@@ -366,7 +366,7 @@ class Reduction:
         }
 
     def write_query(self, dialect: Dialect = DUCKDB, rows: str = "rows_read") -> str:
-        """The query that makes one row of each person's: person, value, group, and how many rows count."""
+        """Write the query that makes one row of each person's: person, value, group, and how many rows count."""
         keys = ", ".join(f"p{place}" for place in range(self.width))
         group = ", g" if self.groups is not None else ""
         if self.listed:
@@ -406,7 +406,7 @@ class Reduction:
         }[self.how]
 
     def _toss(self, dialect: Dialect, rank: str | None = None) -> str:
-        """A coin of sixty bits: of the person, or of the row with this rank among the person's."""
+        """Toss a coin of sixty bits: of the person, or of the row with this rank among the person's."""
         person = " || chr(31) || ".join(
             f"cast(p{place} as {dialect.text})" for place in range(self.width)
         )
@@ -414,7 +414,7 @@ class Reduction:
         return dialect.coin(f"'{self.key}' || chr(31) || {person}{ranked}")
 
     def _rank(self, dialect: Dialect, rows: str, keys: str, group: str) -> str:
-        """The different rows of each person by content: how many, and how many rows there are up to them."""
+        """Rank the different rows of each person by content: how many, and how many rows there are up to them."""
         return (
             f"content as (select {keys}, v{group}, ok, count(*) as m from {rows} group by {keys}, v{group}, ok), "
             f"ranked as {dialect.once} (select *, sum(case when ok then m else 0 end) over "
@@ -426,7 +426,7 @@ class Reduction:
         )
 
     def _write_choice(self, dialect: Dialect, rows: str, keys: str, group: str) -> str:
-        """One row at random; with groups, the group of that row beside the value of all rows."""
+        """Choose one row at random; with groups, the group of that row beside the value of all rows."""
         ranked = self._rank(dialect, rows, keys, group)
         coin = f"mod({self._toss(dialect)}, greatest(total, 1))"
         chosen = (
@@ -447,7 +447,7 @@ class Reduction:
         )
 
     def _draw_rows(self, dialect: Dialect, rows: str, keys: str, most: int) -> str:
-        """The beginning of a query: the different rows of each person, and of too many rows which ones count."""
+        """Write the beginning of a query: the different rows of each person, and of too many rows which ones count."""
         exploded = (
             f"exploded as (select {keys}, v, {dialect.ranks('upto - m', 'upto')} as place_of_row from "
             f"(select {keys}, v, cast(upto as bigint) as upto, cast(m as bigint) as m from ranked "
@@ -463,7 +463,7 @@ class Reduction:
         return f"with {self._rank(dialect, rows, keys, '')}, {exploded}, {tossed}, {drawn}"
 
     def _write_cut(self, dialect: Dialect, rows: str, keys: str) -> str:
-        """What at most so many rows of a person add up to; of more, so many at random."""
+        """Say what at most so many rows of a person add up to; of more, so many at random."""
         most = self.of_rows
         assert most is not None
         kept = (
@@ -481,7 +481,7 @@ class Reduction:
         )
 
     def _write_values(self, dialect: Dialect, rows: str, keys: str) -> str:
-        """The values that count, c times each; and for each person (w = 1) how many they are."""
+        """Return the values that count, c times each; and for each person (w = 1) how many they are."""
         assert self.people is not None
         most, size = self.of_rows, "total"
         if most is not None:
@@ -510,7 +510,7 @@ class Reduction:
         )
 
     def finish(self, table: Any, rows: int | None = None) -> Reduced:
-        """What the query found, as columns of people; it tells how many rows were read, unless that is known."""
+        """Say what the query found, as columns of people; it tells how many rows were read, unless that is known."""
         counts = as_numpy(table.column("c").combine_chunks())
         if rows is None:
             rows = int(as_numpy(table.column("m").combine_chunks()).sum())
@@ -532,7 +532,7 @@ class Reduction:
         return Reduced(column, groups, rows, int(counts.sum()), counts)
 
     def _make_values(self, values: Any, counts: Any) -> Any:
-        """The value of each person as it is read on; none for who has no row that counts."""
+        """Return the value of each person as it is read on; none for who has no row that counts."""
         if self.kind == "text":
             return values  # the query left them null
         none = counts == 0
@@ -550,7 +550,7 @@ class Reduction:
         return _name_codes(self.domain, whole) if self.kind == "codes" else whole
 
     def _list_values(self, values: Any, counts: Any, rows: int, persons: Any) -> Reduced:
-        """The values that count, in no order, and how many of them each person has."""
+        """Return the values that count, in no order, and how many of them each person has."""
         import pyarrow as pa
 
         person = persons == 1
@@ -562,7 +562,7 @@ class Reduction:
 
 
 def _name_codes(domain: Domain, codes: Any) -> Any:
-    """The values that codes stand for: names, or the codes themselves; nulls stay."""
+    """Return the values that codes stand for: names, or the codes themselves; nulls stay."""
     import pyarrow as pa
 
     if isinstance(domain, Categories) and domain.names is not None:
@@ -596,7 +596,7 @@ def _place(error: PositionError, rows: Rows, places: Any) -> DataError:
 
 
 def list_whole(column: Column) -> tuple[bool, ...]:
-    """Which of the columns that name a person hold integers, by their type in every file."""
+    """Say which of the columns that name a person hold integers, by their type in every file."""
     people = column.people
     if people is None or people.missing is MissingPerson.OWN:
         return (False,) * (0 if people is None else len(people.person))
@@ -653,7 +653,7 @@ def _make_batches(
 
 
 def mask_rows(reduction: Reduction, batches: list[Any]) -> Reduced:
-    """Every row is a person; whoever is not taken has no value."""
+    """Treat every row as a person; whoever is not taken has no value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

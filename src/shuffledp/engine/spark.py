@@ -182,7 +182,7 @@ class Spark:
         return session(self.master)
 
     def _run(self, job: Job, work: "_Work") -> _Cells:
-        """The cells of all partitions, added."""
+        """Add up the cells of all partitions."""
         column = job.column
         spark = self._open(column)
         with _explain_errors(column):
@@ -227,7 +227,7 @@ class _RowReader:
                 raise RuntimeError(_TOLD.format(error)) from None
 
     def _find_first(self) -> int:
-        """The number of the first row: a row that names nobody is called by its number, which no other may have."""
+        """Return the number of the first row: a row that names nobody is called by its own, unique number."""
         from pyspark import TaskContext
 
         task = TaskContext.get()
@@ -245,12 +245,12 @@ def _write_rows_schema(reduction: Reduction) -> str:
 
 
 def _choose_words(rng: WordSource | None) -> RunKey | SeededWords:
-    """Where all partitions find their words: the same ones if they are asked again."""
+    """Say where all partitions find their words: the same ones if they are asked again."""
     return rng if isinstance(rng, SeededWords) else RunKey()
 
 
 def _spread(cells: _Cells, size: int) -> Counts:
-    """The cells of the tally itself."""
+    """Return the cells of the tally itself."""
     counts = np.zeros(size, dtype=np.int64)
     own = [cell for cell in cells if cell >= 0]
     counts[own] = [cells[cell] for cell in own]
@@ -299,7 +299,7 @@ class _Work:
         return cells | _make_cells(np.atleast_1d(counts)) if cells[_USERS] else cells
 
     def _open_source(self) -> WordSource | None:
-        """The words of this partition, from its first row on."""
+        """Return the words of this partition, from its first row on."""
         if isinstance(self.words, RunKey):
             return self.words.words(f"partition {_find_partition()}")
         if self.words is None:
@@ -322,7 +322,7 @@ def _measure_tape(randomizer: Randomizer) -> tuple[int, int]:
 
 
 def _make_cells(counts: Any) -> _Cells:
-    """The cells that are not 0, and the last one, which tells how many there are."""
+    """Return the cells that are not 0, and the last one, which tells how many there are."""
     chosen = {*np.flatnonzero(counts).tolist(), len(counts) - 1}
     return {cell: int(counts[cell]) for cell in sorted(chosen)}
 
@@ -422,12 +422,12 @@ def _map(
 
 
 def _wrap(value: int) -> int:
-    """The 64-bit integer that is congruent."""
+    """Return the 64-bit integer that is congruent."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def _find_starts(frame: "DataFrame") -> dict[int, int]:
-    """Where each partition starts, by counting the rows of all of them first."""
+    """Say where each partition starts, by counting the rows of all of them first."""
     sizes = dict(map(tuple, _map(frame, _count_rows, _PLACES).collect()))
     starts, row = {}, 0
     for place in sorted(sizes):
@@ -467,7 +467,7 @@ def _watch(job: Job, spark: "SparkSession", action: Callable[[], list[Any]]) -> 
 
 
 def _measure_progress(context: "SparkContext", group: str) -> float:
-    """The part of its tasks that the largest stage of a group of jobs has finished."""
+    """Return the part of its tasks that the largest stage of a group of jobs has finished."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for each in jobs if each for stage in each.stageIds]
@@ -477,7 +477,7 @@ def _measure_progress(context: "SparkContext", group: str) -> float:
 
 
 def session(master: str | None = None) -> "SparkSession":
-    """The session that is there already, or a new one; workers run this very interpreter."""
+    """Return the session that is there already, or a new one; workers run this very interpreter."""
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -513,7 +513,7 @@ _SETTINGS = {
 
 
 def _make_frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame":
-    """The column (and others), file after file, under names of our own: PySpark cannot handle dots in names."""
+    """Return the column (and others), file after file, under names of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
     if column.moments is not None:

@@ -342,7 +342,7 @@ def write_tally(collected: Collected, path: str | Path) -> Path:
 
 
 def read_tallies(paths: Sequence[str | Path]) -> Collected:
-    """The sum of the tallies in these files, which are of disjoint groups; refuses a file that is named twice."""
+    """Add up the tallies in these files, which are of disjoint groups; refuse a file that is named twice."""
     if len({Path(path).resolve() for path in paths}) < len(paths):
         raise UnsupportedError("a tally is named twice: the same people would count twice")
     first, *others = map(read_tally, paths)
@@ -350,7 +350,7 @@ def read_tallies(paths: Sequence[str | Path]) -> Collected:
 
 
 def read_tally(path: str | Path) -> Collected:
-    """A tally that `write_tally` wrote."""
+    """Read a tally that `write_tally` wrote."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -430,7 +430,7 @@ def describe(
 
 
 def _hash_law(protocol: ShuffleProtocol) -> str:
-    """A fingerprint of the randomizer: another version might calibrate it in another way."""
+    """Return a fingerprint of the randomizer: another version might calibrate it in another way."""
     return hashlib.sha256(repr(protocol.randomizer).encode()).hexdigest()[:16]
 
 

@@ -65,7 +65,7 @@ class Numbers(NamedTuple):
 
 
 def flatten(array: Any) -> Any:
-    """One array without a dictionary, and texts of a kind that PyArrow computes with.
+    """Return one array without a dictionary, and texts of a kind that PyArrow computes with.
 
     >>> import pyarrow as pa
     >>> flatten(pa.chunked_array([["cat"], ["dog"]]).dictionary_encode()).to_pylist()
@@ -374,7 +374,7 @@ class _Found(NamedTuple):
 def _read_texts(
     texts: Any, *readers: Callable[[Any], _Found], gaps: tuple[str, ...] = MISSING
 ) -> Numbers:
-    """Each text by the first reader that can; `gaps` are words for a missing value.
+    """Read each text by the first reader that can; `gaps` are words for a missing value.
 
     The first reader sees all texts as they are. Those that it cannot read have the spaces around them
     taken off, and go to all readers in turn.
@@ -591,7 +591,7 @@ def spell_out(values: list[Any]) -> Any:
 
 
 def _write(value: Any, place: int) -> str | None:
-    """A value as text; None if it is missing."""
+    """Write a value as text; None if it is missing."""
     for kind, write in _WRITERS.items():
         if isinstance(value, kind):
             return write(value)

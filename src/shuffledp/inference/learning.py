@@ -491,7 +491,7 @@ def _check(
 
 
 def _refuse(protocol: ShuffleProtocol) -> str | None:
-    """Why it cannot learn a distribution, if so."""
+    """Say why it cannot learn a distribution, if so."""
     if protocol.offers.bias is not None:
         return "its answer is biased for small counts, so there is no unbiased estimate to keep"
     if isinstance(protocol.analyzer, CountMinAnalyzer):

@@ -156,7 +156,7 @@ class Plan:
         return self.chosen.make()
 
     def reasons(self) -> str:
-        """Why rows of the models asked for are not available, in one line.
+        """Say why rows of the models asked for are not available, in one line.
 
         >>> from shuffledp import plan
         >>> plan("count", n=100, epsilon=1.0, delta=0.0, models="central").reasons()[:36]

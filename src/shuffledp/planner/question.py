@@ -74,7 +74,7 @@ class Limits:
         return not (self.max_bytes is self.max_influence is self.local_epsilon is None)
 
     def refuse(self, size: int | None, influence: float | None, local: float | None) -> str | None:
-        """Why a live collection would not carry it; None if it would, or if there are no such limits.
+        """Say why a live collection would not carry it; None if it would, or if there are no such limits.
 
         >>> Limits.of(models="local", max_bytes=100).refuse(104, 1.2, 3.0)
         '104 bytes per report, more than 100'

@@ -411,7 +411,7 @@ class Row:
         return self.measured.made
 
     def explain(self) -> str:
-        """Why it is not available, in one line."""
+        """Say why it is not available, in one line."""
         return f"{self.protocol} ({self.model.value}): {self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -502,7 +502,7 @@ def _find_excess(row: Row, limits: Limits) -> str | None:
 
 
 def _refuse(row: Row, limits: Limits) -> str | None:
-    """Why a live collection would not carry it, if it has to."""
+    """Say why a live collection would not carry it, if it has to."""
     if not limits.live:
         return None
     if row.model is Model.CENTRAL:

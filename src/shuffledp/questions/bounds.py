@@ -114,7 +114,7 @@ class Bands:
 
     @classmethod
     def by_year(cls, unit: str) -> "Bands":
-        """The years from 1900 to 2100, of dates in days or seconds."""
+        """Return the years from 1900 to 2100, of dates in days or seconds."""
         per_day = 1 if unit == "days" else 86_400
         first = date(1970, 1, 1).toordinal()
         ends = tuple((date(y, 1, 1).toordinal() - first) * per_day for y in range(1899, 2103))
@@ -162,7 +162,7 @@ class Bounds:
     """What dates are counted in; None: there are none."""
 
     def add_up(self, own: Guarantee) -> Guarantee:
-        """What is promised about the first release and the answer together.
+        """Add up what is promised about the first release and the answer together.
 
         >>> one = Guarantee(epsilon=0.25, delta=0.0, model=Model.CENTRAL, proof="A")
         >>> print(_add_up(one, replace(one, epsilon=0.5, proof="B")))
@@ -171,7 +171,7 @@ class Bounds:
         return _add_up(self.guarantee, own)
 
     def tell(self, *, shared: bool = False) -> tuple[str, ...]:
-        """What readers of the answer should know; the first release may be `shared` by several questions."""
+        """Say what readers of the answer should know; the first release may be `shared` by several questions."""
         lower, upper = (_spell(end, self.moments) for end in (self.lower, self.upper))
         spelt = {"lower": lower, "upper": upper}
         named = " and ".join(f"{name} = {spelt[name]}" for name in self.ends)
@@ -263,7 +263,7 @@ class Banded:
         return None if people is None else people.choose(self.question.kind.declare(given).task)
 
     def count(self, protocol: str) -> Question:
-        """The question of the first release: how many people are in each band."""
+        """Return the question of the first release: how many people are in each band."""
         people, edges = self.question.people, [self.write(edge) for edge in self.bands.edges]
         return Question(
             name=self.question.name,
@@ -276,18 +276,18 @@ class Banded:
         )
 
     def write(self, end: float) -> float | str:
-        """An end as it is declared: a number, or a date."""
+        """Write an end as it is declared: a number, or a date."""
         return end if self.bands.moments is None else f"{MOMENTS[self.bands.moments](end)}"
 
     def settle(self, bounds: "Bounds") -> Question:
-        """The question with these bounds."""
+        """Return the question with these bounds."""
         ends = {name: self.write(getattr(bounds, name)) for name in ("lower", "upper")}
         return replace(self.question, options={**self.question.options, **ends}, auto=None)
 
     def find(
         self, counted: Estimate, n: int, guarantee: Guarantee, protocol: str, level: float
     ) -> "Bounds":
-        """The bounds that the counts of the bands give; refuses if no band has enough people."""
+        """Return the bounds that the counts of the bands give; refuses if no band has enough people."""
         threshold = find_threshold(counted)
         values: Floats = np.asarray(counted.value)
         kind = self.question.kind
@@ -391,7 +391,7 @@ class Bounding:
     def _ask(
         self, bounds: Mapping[str, "Bounds"], level: float, report: Report | None
     ) -> Answer | SurveyAnswer:
-        """The answer to the questions with these bounds, by the rest of the budget."""
+        """Return the answer to the questions with these bounds, by the rest of the budget."""
         settled = {
             each.question.name: each.settle(bounds[each.question.name]) for each in self.banded
         }
@@ -456,7 +456,7 @@ def prepare_bounds(
 
 
 def _clamp(survey: Survey) -> Survey:
-    """The survey, with values beyond bounds that are found moved to them."""
+    """Return the survey, with values beyond bounds that are found moved to them."""
     if survey.alone:
         return replace(survey, on_invalid=replace(survey.on_invalid, out_of_range=Action.CLAMP))
     questions = []
@@ -504,7 +504,7 @@ def _check_protocol(survey: Survey, question: Question) -> None:
 
 
 def _split(budget: float, share: float) -> tuple[float, float]:
-    """A share of the budget, and the rest: together at most all of it.
+    """Return a share of the budget, and the rest: together at most all of it.
 
     >>> first, rest = _split(1.0, 0.1)
     >>> Fraction(first) + Fraction(rest) <= 1, float_above(Fraction(first) + Fraction(rest))
@@ -515,7 +515,7 @@ def _split(budget: float, share: float) -> tuple[float, float]:
 
 
 def find_threshold(bands: Estimate) -> int:
-    """The count that noise alone reaches in any of the bands with probability at most `BETA`.
+    """Return the count that noise alone reaches in any of the bands with probability at most `BETA`.
 
     >>> from shuffledp import SeededWords, mechanisms
     >>> counted = mechanisms.geometric.make(epsilon=0.1, sensitivity=2, k=167)
@@ -530,7 +530,7 @@ def find_threshold(bands: Estimate) -> int:
 def choose_bounds(
     reached: Bools, bands: Bands = ALL, points: tuple[float, ...] = ()
 ) -> tuple[int, int] | None:
-    """The places among the ends one band beyond the outermost bands that count, and beyond public points.
+    """Return the places among the ends one band beyond the outermost bands that count, and beyond public points.
 
     None: no band counts.
 
@@ -552,7 +552,7 @@ def choose_bounds(
 
 
 def _make_whole(ends: Mapping[str, float]) -> dict[str, Any]:
-    """The ends of a range of integers: what is below 1 is 0, and the range is not empty.
+    """Return the ends of a range of integers: what is below 1 is 0, and the range is not empty.
 
     >>> _make_whole({"lower": -(2.0**-20), "upper": 2.0**-20}), _make_whole({"lower": 0.5, "upper": 4.0})
     ({'lower': 0, 'upper': 1}, {'lower': 0, 'upper': 4})
@@ -572,7 +572,7 @@ def _count_beyond(
     places: tuple[int, int],
     level: float,
 ) -> Number:
-    """The share of the people beyond the estimated ends, with an interval for whatever ends were found."""
+    """Return the share of the people beyond the estimated ends, with an interval for whatever ends were found."""
     values = np.asarray(counted.value)
     each, (low, high) = np.arange(bands.size), places
     # The ends of band b are in two of the places b + 1, b + 2 and b + 3, by its sign; those of zero both in b + 2.
@@ -592,7 +592,7 @@ def _count_beyond(
 
 
 def _add_noise(counted: Estimate, times: int) -> DifferenceError:
-    """The law of the noise of the sum of so many bands."""
+    """Return the law of the noise of the sum of so many bands."""
     error = counted.error
     if isinstance(error, DiscreteLaplaceError):
         noise, distance = Difference(r=1.0, p=math.exp(-float(error.noise.rate))), 0.0

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def choose_curators(survey: "Survey", tasks: Sequence[Task], n: int) -> Several:
-    """The mechanism of a trusted curator for each question, with its share of what is promised about all of them."""
+    """Return the mechanism of a curator for each question, with its share of what is promised about all of them."""
     assert survey.epsilon is not None
     asked = [
         _ask_curator(survey, question, spread_groups(task), n)
@@ -142,7 +142,7 @@ def seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
 
 
 def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimate:
-    """The estimate, with dates in the labels of what is asked for at dates: bins, days, points of a cdf; by group, too.
+    """Return the estimate with dates in the labels of bins, days and points of a cdf; by group, too.
 
     >>> from shuffledp import Integers
     >>> from shuffledp.core.estimate import NormalError

@@ -107,7 +107,7 @@ def make_people(
 
 
 def _tell(survey: Survey, question: Question, one: "_One") -> Iterator[str]:
-    """What became of the rows of a question, and of whoever has no value, for readers of the answer."""
+    """Say what became of the rows of a question, and of whoever has no value, for readers of the answer."""
     if question.people is not None:
         yield question.people.tell(one.how)
     if one.nothing:
@@ -125,7 +125,7 @@ def _is_needed(survey: Survey, *, private: bool, charged: bool = False) -> bool:
 
 
 def _name(name: str | None, question: Question, taken: Mapping[str | None, Column]) -> str | None:
-    """A name for the column of people: its own, unless another question has made other values of it."""
+    """Return a name for the column of people: its own, unless another question has made other values of it."""
     return name if name not in taken else f"{name} ({question.name})"
 
 
@@ -145,7 +145,7 @@ class _One:
 
 
 def plan_people(survey: Survey, n: int) -> Survey:
-    """The survey as it is planned for n people, without data."""
+    """Return the survey as it is planned for n people, without data."""
     if not _is_needed(survey, private=False):
         return survey
     questions: list[Question] = []
@@ -164,7 +164,7 @@ def plan_people(survey: Survey, n: int) -> Survey:
 
 
 def plan_question(question: Question) -> tuple[Task, str]:
-    """What a question asks of people whose rows are reduced, without data, and what becomes of the rows.
+    """Say what a question asks of people whose rows are reduced, without data, and what becomes of the rows.
 
     >>> rows = People.read("who", of="rows", max_rows=5)
     >>> task, said = plan_question(Question(name="late", task="count", column="late", people=rows))
@@ -212,7 +212,7 @@ def _choose(question: Question, task: Task) -> Reduce:
 
 
 def _has_values(question: Question, task: Task) -> bool:
-    """Whether a person has several values: every row, or every category, is one."""
+    """Say whether a person has several values: every row, or every category, is one."""
     people = question.people
     if people is None or question.by is not None or not isinstance(task, Histogram):
         return False
@@ -224,7 +224,7 @@ def _has_values(question: Question, task: Task) -> bool:
 def _fit(
     question: Question, task: Task, how: Reduce, *, nothing: bool, moments: str | None = None
 ) -> Task:
-    """The question about people, if some of them may count as nothing."""
+    """Return the question about people, if some of them may count as nothing."""
     people = question.people
     if people is not None and _has_values(question, task):
         return _make_places(task, people, moments)
@@ -251,12 +251,12 @@ def _fit(
 
 
 def _is_of_group(task: Task) -> bool:
-    """Whether it is asked of those who have a value, as of a group whose size is noisy, too."""
+    """Say whether it is asked of those who have a value, as of a group whose size is noisy, too."""
     return (task.adds and task.average) or isinstance(task, Quantiles | Variance | Std)
 
 
 def _spread_rows(task: Task, people: People) -> Task:
-    """What at most so many rows of a person add up to."""
+    """Say what at most so many rows of a person add up to."""
     most = people.max_rows
     assert most is not None
     domain = task.domain
@@ -271,7 +271,7 @@ def _spread_rows(task: Task, people: People) -> Task:
 
 
 def _make_places(task: Task, people: People, moments: str | None = None) -> Histogram:
-    """A histogram of all places of everybody: K rows, or K different categories; empty ones are bins of their own.
+    """Make a histogram of all places of everybody: K rows, or K different categories; empty ones are bins of their own.
 
     Categories of a person are different, so their empty places are different, too: one bin each. Rows may be alike.
     """
@@ -286,7 +286,7 @@ def _make_places(task: Task, people: People, moments: str | None = None) -> Hist
 
 
 def _with_zero(domain: Domain) -> Domain:
-    """The same range with 0 in it."""
+    """Return the same range with 0 in it."""
     if isinstance(domain, Integers):
         return Integers(lower=min(domain.lower, 0), upper=max(domain.upper, 0))
     assert isinstance(domain, Reals)
@@ -294,7 +294,7 @@ def _with_zero(domain: Domain) -> Domain:
 
 
 def _with_cell(domain: Integers | Cells) -> Integers | Cells:
-    """The same cells and one beyond, for people who have no value."""
+    """Return the same cells and one beyond, for people who have no value."""
     if isinstance(domain, Integers):
         return Integers(lower=domain.lower, upper=domain.upper + 1)
     width = (domain.upper - domain.lower) / domain.cells
@@ -302,14 +302,14 @@ def _with_cell(domain: Integers | Cells) -> Integers | Cells:
 
 
 def _name_bins(domain: Domain, moments: str | None) -> tuple[str, ...]:
-    """The names of what is counted; dates are dates."""
+    """Return the names of what is counted; dates are dates."""
     named = date_bins(domain, Histogram(domain=domain), moments)
     assert named is not None
     return named.labels
 
 
 def _with_none(names: tuple[str, ...]) -> Categories:
-    """The categories with these names, and one for people who have none."""
+    """Return the categories with these names, and one for people who have none."""
     return Categories(k=len(names) + 1, names=(*names, _call_none(names)))
 
 
@@ -375,12 +375,12 @@ def _reduce(
 
 
 def _settle(survey: Survey, task: Task, n: int) -> Task:
-    """The task with the cells that are best for n people, if one more is to stand beside them."""
+    """Return the task with the cells that are best for n people, if one more is to stand beside them."""
     return task.fit(n, survey.part_epsilon) if isinstance(task, Range | Cdf) else task
 
 
 def _bound_bits(question: Question, how: Reduce) -> Question:
-    """The question about yes and no, which are 1 and 0, as is what becomes of somebody's rows but for their sum."""
+    """Return the question about yes and no as 1 and 0, as are reduced rows unless they are summed."""
     if {"lower", "upper"} & {*question.options}:
         return question
     people = question.people
@@ -395,7 +395,7 @@ def _bound_bits(question: Question, how: Reduce) -> Question:
 def _split_mean(
     question: Question, task: Task, reduced: Reduced, reduction: Reduction, *, sent: bool
 ) -> _One:
-    """The mean as two sums: of what counts, and of how much counts."""
+    """Return the mean as two sums: of what counts, and of how much counts."""
     if sent:
         raise UnsupportedError(
             "a mean of rows is the ratio of two sums, which messages are not collected for: ask where the data are"
@@ -523,7 +523,7 @@ def _limit(array: Any, domain: Integers | Reals | Cells | Bins) -> Any:
 
 
 def _tell_nothing(kind: type[Task]) -> str:
-    """What somebody without a value counts as, in words.
+    """Say what somebody without a value counts as, in words.
 
     >>> _tell_nothing(Sum)
     'counts as 0'
@@ -542,7 +542,7 @@ def _tell_nothing(kind: type[Task]) -> str:
 
 
 def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
-    """The value of somebody who has none: nothing, or by group anything."""
+    """Return the value of somebody who has none: nothing, or by group anything."""
     import pyarrow as pa
 
     domain = task.domain

@@ -98,7 +98,7 @@ def make_plan(survey: "Survey", tasks: Sequence[Task], n: int) -> "SurveyPlan":
 
 
 def _count_histograms(parts: Sequence[ShuffleProtocol]) -> int:
-    """Each level of a tree is a histogram of its own."""
+    """Count each level of a tree as a histogram of its own."""
     return sum(len(part.parameters.get("shape") or (1,)) for part in parts)
 
 
@@ -436,7 +436,7 @@ class _Maker:
         )
 
     def is_beaten(self, parts: Sequence[ShuffleProtocol], merit: float) -> bool:
-        """Whether these parts, with budgets that are too large, are no better than what has this merit already."""
+        """Say whether these parts, with budgets that are too large, are no better than what has this merit already."""
         assert self.survey.epsilon is not None
         promise = Promise(epsilon=self.survey.epsilon, delta=self.survey.delta)
         wanted = map(PartSpec.read, self._describe(parts, self._weigh(parts)))

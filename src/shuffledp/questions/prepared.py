@@ -89,7 +89,7 @@ class Part:
         return self.protocol
 
     def read(self, name: str) -> "Reading":
-        """How to read its answer."""
+        """Say how to read its answer."""
         from shuffledp.engine.tallies import Reading
 
         question, made = self.question, self.protocol
@@ -102,7 +102,7 @@ class Part:
         return replace(reading, bins=date_bins(reading.bins, self.task, moments), moments=moments)
 
     def convert(self, estimate: Estimate) -> Estimate:
-        """The answer to the question, from that of its protocol."""
+        """Return the answer to the question, from that of its protocol."""
         converted, task = estimate, self.task
         if isinstance(task, Grouped):
             converted, hidden = task.convert(estimate), self.question.hidden
@@ -368,7 +368,7 @@ class Prepared:
         return _Ran(estimate=part.convert(estimate), n=answered.n, invalid=invalid)
 
     def _make_job(self, part: Part, report: Report | None) -> Job:
-        """What the devices of one question read."""
+        """Say what the devices of one question read."""
         column, policy = part.column, part.policy
         domain = part.shuffled.match_domain(spread_groups(part.task).domain)
         if isinstance(part.task, Grouped):
@@ -432,7 +432,7 @@ class Prepared:
         )
 
     def _make_form(self, name: str | None = None) -> "Form":
-        """What was asked, for whoever reads the messages; `name` is that of one question."""
+        """Say what was asked, for whoever reads the messages; `name` is that of one question."""
         from shuffledp.engine.tallies import Form
 
         return Form(
@@ -463,7 +463,7 @@ class Prepared:
         return replace(sent, rows=pairs.rows, invalid=pairs.invalid)
 
     def describe_sent(self, sent: "Randomized") -> tuple[dict[str, Any], str | None]:
-        """What may be said about the messages, as JSON has it, and a line for the operator alone."""
+        """Say what may be said about the messages, as JSON has it, and a line for the operator alone."""
         if self.plan is not None:
             assert isinstance(self.in_force, ShuffleProtocol)
             weaker = tell_weaker(self.in_force, sent.n)
@@ -688,7 +688,7 @@ def _prepare_several(
 
 
 def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:
-    """How many values of a question became something else, in words."""
+    """Say how many values of a question became something else, in words."""
     if invalid is None:  # of two columns: each is treated by itself
         assert isinstance(part.task, Grouped)
         counts: Counter[str] = Counter()

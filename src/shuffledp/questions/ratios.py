@@ -44,7 +44,7 @@ _MOST = 1 << 18  # rows of a person
 
 
 def find_half(domain: Integers | Reals) -> float:
-    """What one value adds to the numerator at most: half of the range, or all of it, so that integers stay whole.
+    """Say what one value adds to the numerator at most: half of the range, or all of it, so that integers stay whole.
 
     >>> find_half(Integers(lower=0, upper=5)), find_half(Reals(lower=0.0, upper=5.0, steps=9))
     (5, 2.5)
@@ -56,7 +56,7 @@ def find_half(domain: Integers | Reals) -> float:
 def split_mean(
     question: Question, domain: Integers | Reals, most: int | None
 ) -> tuple[Question, Question]:
-    """The questions about the numerator and the denominator of a mean; `most` None: of one value of each person.
+    """Return the questions about the numerator and the denominator of a mean; `most` None: of one value of each person.
 
     >>> asked = Question(name="km", task="mean", column="km", options={"lower": 0, "upper": 9})
     >>> [each.declared.task.domain for each in split_mean(asked, Integers(lower=0, upper=9), 4)]
@@ -157,16 +157,16 @@ class Ratio:
         )
 
     def combine(self, top: Estimate, rows: Estimate) -> Estimate:
-        """The mean, from both sums."""
+        """Return the mean, from both sums."""
         error = RatioError(top=top, rows=rows, half=self.half, ends=self.ends)
         return Estimate(value=error.value, error=error, limits=self.ends)
 
     def make_mechanism(self, epsilon: float) -> geometric.Geometric:
-        """The curator's noise for both sums at once."""
+        """Return the curator's noise for both sums at once."""
         return geometric.make(epsilon=epsilon, sensitivity=2 * self.most * _GRID, k=2)
 
     def release(self, mechanism: Mechanism, rng: WordSource | None) -> Estimate:
-        """The mean of a curator."""
+        """Return the mean of a curator."""
         assert isinstance(mechanism, geometric.Geometric)
         counts: Counts = self.rows.array.to_numpy()
         tops = np.rint(self.tops.array.to_numpy() / self.half * _GRID).astype(np.int64)
@@ -188,7 +188,7 @@ class Ratio:
 
 
 def join_mean(answers: list[QuestionAnswer], ratios: Mapping[str, Ratio]) -> list[QuestionAnswer]:
-    """The answers, with a mean in the place of its numerator and denominator, if they came last.
+    """Return the answers, with a mean in the place of its numerator and denominator, if they came last.
 
     >>> join_mean([], {})
     []

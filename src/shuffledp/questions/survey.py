@@ -312,7 +312,7 @@ class Survey:
         )
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: the questions, and what is promised about all answers together."""
+        """Return how notebooks show it: the questions, and what is promised about all answers together."""
         promised = "" if self.epsilon is None else f"epsilon = {round_up(self.epsilon, 6)}, "
         rows = [
             [q.name, q.task, q.column or "", q.by or "", "" if q.error is None else f"{q.error:g}"]
@@ -401,13 +401,13 @@ class Survey:
         return declared
 
     def tasks(self, columns: Mapping[str | None, Column], n: int) -> tuple[Task, ...]:
-        """What each question asks, with its public domain."""
+        """Say what each question asks, with its public domain."""
         return self.fit(self.declare(columns), columns, n)
 
     def fit(
         self, declared: Mapping[str, Declared], columns: Mapping[str | None, Column], n: int
     ) -> tuple[Task, ...]:
-        """What each question asks of n people: its domain, by group and on the grid that is best for them."""
+        """Say what each question asks of n people: its domain, by group and on the grid that is best for them."""
         local, epsilon = self.model is Model.LOCAL, self.part_epsilon
         own = {}
         for question in self.questions:
@@ -453,7 +453,7 @@ class Survey:
         )
 
     def find_policy(self, question: Question, task: Task) -> OnInvalid:
-        """How its invalid values are handled: as it says itself, or as the survey says and the question can.
+        """Say how its invalid values are handled: as it says itself, or as the survey says and the question can.
 
         >>> survey = Survey(epsilon=1.0, delta=1e-6, on_invalid="other,clamp", questions=(
         ...     Question(name="age", task="mean", column="age", options={"lower": 0, "upper": 120}),))
@@ -491,7 +491,7 @@ class Survey:
         return check_delta(self.delta, n, allow_large_delta=self.allow_large_delta)
 
     def trust(self, model: Model | str) -> "Survey":
-        """The same questions in another model of trust; the local model has no delta, so it is left out.
+        """Return the same questions in another model of trust; the local model has no delta, so it is left out.
 
         >>> survey = Survey(epsilon=1.0, delta=1e-6, questions=(Question(name="home", task="count", column="home"),))
         >>> survey.trust("central").model.value, survey.trust("local").delta
@@ -501,7 +501,7 @@ class Survey:
         return replace(self, model=chosen, delta=0.0 if chosen is Model.LOCAL else self.delta)
 
     def plan(self, n: int) -> "SurveyPlan":
-        """Which protocols answer it for n people, how well, and what each question costs."""
+        """Say which protocols answer it for n people, how well, and what each question costs."""
         from shuffledp.questions.people import plan_people
         from shuffledp.questions.plans import make_plan
 
@@ -514,7 +514,7 @@ class Survey:
         return make_plan(survey, survey.tasks({}, n), n)
 
     def read_filter(self, where: Filter | str | None, *, charged: bool = False) -> Filter | None:
-        """A filter, with what the survey says about missing values and about who may know whom it takes.
+        """Return a filter, with what the survey says about missing values and about who may know whom it takes.
 
         If the answer is `charged` to a ledger, everybody stays, unless the filter is public.
         """

@@ -322,7 +322,7 @@ class ByEnumeration(_Suite):
             assert max(masses) <= limit * min(masses), f"messages {sent}"
 
     def test_estimator_is_unbiased_and_its_variance_exact(self, tiny: Case) -> None:
-        """Of one person, and of x + 1 people of each code x; the mean of n people has the n^2-th part of theirs."""
+        """Check it for one person, and for x + 1 people of each code x; a mean of n has the n^2-th part of their variance."""
         analyzer, people = tiny.protocol.analyzer, np.arange(1, tiny.size + 1)
         total: NDArray[np.float64] = np.zeros(1)
         for x in range(tiny.size):
@@ -544,7 +544,7 @@ class AtOrdinarySize(_Suite):
         _check_estimate(ordinary.protocol, ordinary.values(round(part * n), seed=1))
 
     def test_few_honest_people(self, shuffled: Case) -> None:
-        """The promise is kept by the honest alone; the answer is right with everybody's noise."""
+        """Check that the honest alone keep the promise; the answer is right with everybody's noise."""
         given, honest = shuffled.parameters, 0.2
         try:
             made = shuffled.make(honest=honest)
