@@ -502,6 +502,25 @@ class TestManyAtOnce:
         np.testing.assert_array_equal(curve.deltas(epsilons), table)
         assert max(asked) == {1: 1, 5_000: 5_000 // 209, 1 << 30: sum(asked)}[cached]
 
+    def test_a_table_takes_the_safe_end_of_each_mass(self, monkeypatch):
+        curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.array([0.0, 0.3])
+        table, bound = curve.deltas(epsilons), bound_mass
+        monkeypatch.setattr(
+            moved_message, "bound_mass", lambda *given: (0.5 * bound(*given)[0], bound(*given)[1])
+        )
+        less_subtracted = curve.deltas(epsilons)
+        assert less_subtracted[0] == table[0]  # at 0 there is nothing to subtract
+        assert less_subtracted[1] > 1.1 * table[1]
+
+    def test_a_table_counts_what_its_sums_are_off_by(self, monkeypatch):
+        """Eight units for each of the columns, of which there are more than 150."""
+        curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.linspace(0.0, 0.7, 9)
+        table = curve.deltas(epsilons)
+        monkeypatch.setattr(moved_message, "UNIT", 1e-6)
+        coarse = curve.deltas(epsilons)
+        assert coarse[0] > table[0] * (1 + 8 * 150 * 1e-6 + 500e-6)
+        assert np.all(coarse > table * (1 + 8 * 150 * 1e-6 + 500e-6))
+
     def test_a_table_that_is_too_large_is_not_made(self, monkeypatch):
         curve, epsilons = TwoBins(total=PoissonTotal(mean=700.0)), np.array([0.1, 0.4])
         table = curve.deltas(epsilons)

@@ -300,7 +300,7 @@ def test_known_types_are_those_that_spark_finds(session, tmp_path):
     pq.write_table(pa.table(columns | other), path)
     (file,) = sdp.engine.find_files(path)
     found = session.read.parquet(str(path)).select(*kinds, "`a ``b`").schema
-    assert spark._read(session, file, [*kinds, "a `b"]).schema == found
+    assert spark._read(session, [file], [*kinds, "a `b"]).schema == found
     assert spark._write_schema(file, ["int8", "uint8"]) is None
     assert spark._write_schema(file, ["another"]) is None
 
@@ -484,6 +484,32 @@ def test_a_survey_of_a_partitioned_folder(partitioned, no_workers, early):
         return prepared.answer().to_dict()
 
     assert ask("spark") == ask("duckdb") == ask("memory")
+
+
+def test_files_that_are_alike_are_read_in_one_scan(partitioned):
+    """Unless the names of their folders are asked for, or a file is named twice: its people count twice."""
+    column = sdp.open_column(partitioned, "age")
+    files = list(column.files)
+    assert len(files) == 4
+    assert spark._join_files(files, ["age"]) == [files]
+    by_region = spark._join_files(files, ["age", "region"])
+    assert [[each.partition[0][1] for each in some] for some in by_region] == [
+        ["north", "north"],
+        ["south", "south"],
+    ]
+    assert spark._join_files([*files, files[0]], ["age"]) == [files, [files[0]]]
+    assert spark._separate_files(files, ["age"]) == [[file] for file in files]
+    whole = replace(column, files=(*column.files, column.files[0]))
+    protocol = sdp.protocols.krr.make_local(k=100, epsilon=2.0)
+    found = sdp.run_file(protocol, whole, engine="spark", rng=sdp.SeededWords(3))
+    assert found.n == 3500
+
+
+def test_texts_are_scanned_one_by_one(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("age\n1\n")
+    files = sdp.open_column(str(tmp_path / "*.csv"), "age").files
+    assert spark._join_files(files, ["age"]) == [[file] for file in files]
 
 
 BY_REGION = """

@@ -19,6 +19,7 @@ import os
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -132,7 +133,7 @@ class Spark:
         """Distinct values and how often each occurs, by Spark's own group-by."""
         spark = self._open(job.column)
         with _explain_errors(job.column):
-            groups = _make_frame(spark, job.column).groupBy("value").count()
+            groups = _make_frame(spark, job.column, read=_join_files).groupBy("value").count()
             (table,) = _watch(job, spark, lambda: [groups.toArrow()])
         return [(table.column(0), table.column(1).combine_chunks())]
 
@@ -171,7 +172,8 @@ class Spark:
         for place, columns in enumerate(sets):
             first, *others = columns
             with _explain_errors(first):
-                frame = _make_frame(spark, first, *(each.name for each in others))
+                also = [each.name for each in others]
+                frame = _make_frame(spark, first, *also, read=_join_files)
                 table = frame.groupBy(*frame.columns).count().toArrow()
             arrays = [table.column(at).combine_chunks() for at in range(table.num_columns)]
             yield place, tuple(arrays[:-1]), arrays[-1]
@@ -512,7 +514,34 @@ _SETTINGS = {
 }
 
 
-def _make_frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame":
+_Together: TypeAlias = Sequence[Sequence[DataFile]]
+"""Files that Spark reads in one scan, and in an order of its own."""
+
+
+def _separate_files(files: Sequence[DataFile], _names: Sequence[str]) -> _Together:
+    """Read them one after the other: rows keep their places."""
+    return [[file] for file in files]
+
+
+def _join_files(files: Sequence[DataFile], names: Sequence[str]) -> _Together:
+    """Read what is alike at once, for groups, to which order means nothing: a plan of many scans takes seconds."""
+    alike: dict[object, list[DataFile]] = {}
+    times: Counter[str] = Counter()
+    for file in files:
+        times[file.path] += 1  # a file that is named twice has its rows twice, but not in one scan
+        schema = _write_schema(file, [*names]) if file.format is Format.PARQUET else None
+        told = tuple((name, value) for name, value in file.partition if name in names)
+        key = (file.path, schema) if schema is None else (schema, told)
+        alike.setdefault((*key, times[file.path]), []).append(file)
+    return [*alike.values()]
+
+
+def _make_frame(
+    spark: "SparkSession",
+    column: Column,
+    *also: str,
+    read: Callable[[Sequence[DataFile], Sequence[str]], _Together] = _separate_files,
+) -> "DataFrame":
     """Return the column (and others), file after file, under names of our own: PySpark cannot handle dots in names."""
     import pyspark.sql.functions as sql
 
@@ -530,12 +559,15 @@ def _make_frame(spark: "SparkSession", column: Column, *also: str) -> "DataFrame
             return sql.lit(dict(file.partition)[name]).cast("string")
         return sql.col(_quote(name))
 
-    def select(file: DataFile) -> "DataFrame":
-        places = ("value", *(f"filter{place}" for place in range(1, len(names))))
-        chosen = [value(file, name).alias(place) for name, place in zip(names, places, strict=True)]
-        return _read(spark, file, names).select(*chosen)
+    def select(files: Sequence[DataFile]) -> "DataFrame":
+        first, places = files[0], ("value", *(f"filter{place}" for place in range(1, len(names))))
+        chosen = [
+            value(first, name).alias(place) for name, place in zip(names, places, strict=True)
+        ]
+        return _read(spark, files, names).select(*chosen)
 
-    frame = reduce(lambda some, more: some.union(more), map(select, column.files))
+    parts = map(select, read(column.files, names))
+    frame = reduce(lambda some, more: some.union(more), parts)
     if where is None:
         return frame
     kind = frame.schema[0].dataType.simpleString()
@@ -556,11 +588,12 @@ class _Sieve:
             yield batch.select([0]).take(kept)
 
 
-def _read(spark: "SparkSession", file: DataFile, names: list[str]) -> "DataFrame":
-    path = _write_uri(file)
+def _read(spark: "SparkSession", files: Sequence[DataFile], names: list[str]) -> "DataFrame":
+    file, path = files[0], _write_uri(files[0])
     if file.format is Format.PARQUET:
         schema = _write_schema(file, names)
-        return (spark.read.schema(schema) if schema else spark.read).parquet(path)
+        reader = spark.read.schema(schema) if schema else spark.read
+        return reader.parquet(*map(_write_uri, files))
     if file.format is Format.JSONL:
         reader = spark.read.schema(_declare_texts(names))
         return reader.json(path, mode="FAILFAST", multiLine=not file.by_line)

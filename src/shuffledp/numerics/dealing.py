@@ -360,7 +360,7 @@ class _Table(NamedTuple):
             cell: Counts = self.last[: self.shared].searchsorted(word)
             return cell
         # A search in a million cells misses the cache at each of its steps.
-        place = word.astype(np.uint64, copy=False) // np.uint64(self.width)
+        place = word // np.uint64(self.width)
         near: Counts = np.minimum(place, np.uint64(self.shared)).astype(np.int64)
         return near
 
