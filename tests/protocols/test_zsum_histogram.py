@@ -157,3 +157,14 @@ def test_coverage():
         low, high = run_counts(protocol, inputs, words).interval(0.95)
         hits += int(((low <= inputs) & (inputs <= high)).sum())
     assert 0.945 <= hits / (400 * k) <= 0.955
+
+
+def test_answers_are_named_and_what_is_foreseen_is_not():
+    """A plan looks at the errors of a million bins, and at no name."""
+    analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=3, silent=1, word_bits=2))
+    assert analyzer.estimate(Tally(counts=np.array([200, 20, 0]), users=400)).labels == (
+        "0",
+        "1",
+        "2",
+    )
+    assert analyzer.foresee(np.array([200, 200, 0])).labels is None
