@@ -1,5 +1,6 @@
 """The accountant's public face: what it accepts, what it promises, and that the ends are safe."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -366,3 +367,12 @@ def test_the_curve_of_the_lower_bound_ends_where_there_is_none():
     (name,) = guesses - {form.name for form in CLOSED_FORMS}
     assert [delta for _, delta in curves[name]] == [1e-9, 1e-3]
     assert all(epsilon > 0 for epsilon, _ in curves[name])
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-10])
+def test_the_best_bound_is_found_wherever_it_stands(delta):
+    curve = sdp.profile(randomizer=KRR(k=16, epsilon0=2.0), n=1_000, honest=1)
+    other_way = replace(curve, bounds=curve.bounds[::-1])
+    assert len(curve.bounds) > 1
+    assert curve.best(delta) == other_way.best(delta)
+    assert curve.best(delta).epsilon == min(each.curve.epsilon(delta) for each in curve.bounds)
