@@ -16,6 +16,25 @@ settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("SHUFFLEDP_HYPOTHESIS", "repeatable"))
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--one-of-each",
+        action="store_true",
+        help="of tests with several sets of parameters run the first set only (make quick)",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--one-of-each"):
+        return
+    first = {}
+    for item in items:
+        first.setdefault(item.nodeid.partition("[")[0], item)
+    kept = {id(item) for item in first.values()}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadGroupScheduling

@@ -330,6 +330,22 @@ def test_a_mutant_that_does_not_end_or_cannot_be_imported_is_killed(toy, monkeyp
     assert "ran far longer" in found[1].detail
 
 
+def test_a_test_that_fails_anyway_and_cannot_be_left_out_kills_nothing(monkeypatch, tmp_path):
+    scripts = choice.Choice(batches=[["a.test.js"]], seconds=[1.0], covering=1)
+    monkeypatch.setattr(run.Judge, "choose", lambda *_: scripts)
+    monkeypatch.setattr(run.Judge, "find_bad", lambda _, tests, __: set(tests))
+    red = run.listed.Run(code=1, output="FAILED a.test.js::red\n", seconds=0.1)
+    monkeypatch.setattr(run.listed, "run_tests", lambda *_: red)
+    toy = mutant(TOY_TREE["src/shuffledp/core/toy.py"], "<", "<=")
+    path = tmp_path / toy.file
+    path.parent.mkdir(parents=True)
+    path.write_text(toy.text)
+    judge = run.Judge(recorded=recording.Recorded(root=tmp_path, recordings=[]))
+    (found,) = judge.confirm([judge.judge(toy, tmp_path)], tmp_path)
+    assert (found.outcome, found.culprit) == (Outcome.SURVIVED, "")
+    assert found.detail == "a.test.js::red fails anyway"
+
+
 def test_tests_are_run_up_to_the_limit_the_nearest_and_fastest_first():
     seconds = {
         "tests/core/test_toy.py::test_a[1]": 2.0,

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -143,8 +143,10 @@ class Judge:
     def meet(self, mutant: Mutant, tests: Sequence[str], seconds: float, tree: Path) -> str:
         """The test that fails, or why it does not end; nothing if the mutant survives."""
         patience = _START + _PATIENCE * seconds
+        # A file may have tests that fail anyway.
+        without = [part for test in sorted(self._bad) for part in ("--deselect", test)]
         with plant(mutant, tree):
-            run = listed.run_tests(tests, "", tree, patience)
+            run = listed.run_tests(tests, "", tree, patience, "-x", *without)
         if run.code is None:
             original = listed.run_tests(tests, "", tree, patience)
             slow = original.code is None or original.seconds > patience / 2
@@ -170,9 +172,17 @@ class Judge:
                 self._bad |= set(listed.run_tests(files, "", tree, 600.0, "--maxfail=1000").failed)
             self._fine |= culprits - bad
             found = [
-                self.judge(each.mutant, tree) if each.culprit in bad else each for each in found
+                self.judge_again(each, tree) if each.culprit in bad else each for each in found
             ]
         return found
+
+    def judge_again(self, verdict: Verdict, tree: Path) -> Verdict:
+        """Judge a mutant without tests that fail anyway; it survives if such a test cannot be left out."""
+        again = self.judge(verdict.mutant, tree)
+        if again.culprit not in self._bad:
+            return again
+        detail = f"{again.culprit} fails anyway"
+        return replace(again, outcome=Outcome.SURVIVED, detail=detail, culprit="")
 
     def find_bad(self, tests: Sequence[str], tree: Path) -> set[str]:
         """Those of the tests that do not pass; of files, those that cannot be collected."""
