@@ -99,7 +99,7 @@ INSIDE = {
         1e-3
     ),
     "people of clones": lambda: clones.clones_2023(epsilon0=1.0, n=10**12).n,
-    "people of bits": lambda: binary.BinaryResponse(n=10**8, flip=HALF - Fraction(1, 10**9)).n,
+    "people of bits": lambda: binary.BinaryResponse(n=2**52, flip=HALF - Fraction(1, 10**9)).n,
     "flip": lambda: binary.BinaryResponse(n=1, flip=Fraction(1, 10**40)).n,
     "masses of a blanket": lambda: blanket.Blanket(mass=(1 + 9e-13,), first=(1.0,), second=(1.0,)),
     "a law of a blanket": lambda: blanket.Blanket(mass=(1.0,), first=(1.0,), second=(1 + 9e-10,)),
@@ -306,9 +306,9 @@ OUTSIDE = {
         lambda: clones.clones_2023(epsilon0=1.0, n=10**12 + 1),
     ),
     "people of bits": (
-        UnsupportedError,
-        "must be <= 2.5e.07",
-        lambda: binary.BinaryResponse(n=10**8 + 1, flip=HALF - Fraction(1, 10**9)),
+        ParameterError,
+        "n=4503599627370497 must be <= 4503599627370496",
+        lambda: binary.BinaryResponse(n=2**52 + 1, flip=HALF - Fraction(1, 10**9)),
     ),
     "flip": (
         ParameterError,

@@ -32,12 +32,16 @@ def plan(asked):
     return live.plan({**content, "collection": collection}).questions[0]
 
 
+def read(question, answer, level):
+    return results.read_estimate(question, {"questions": {"q": answer}, "level": level})
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_an_answer_lies_between_what_is_publicly_known(name):
     asked, limits = ASKED[name]
     question = plan(asked)
     answer = {"people": 40, "of": 70, "estimate": [{"label": "x", **ROW}, {"label": "y", **ROW}]}
-    found = results.read_estimate(question, answer, 0.9)
+    found = read(question, answer, 0.9)
     assert found.limits == limits
     assert found.labels == ("x", "y")
     assert found.value.tolist() == [3.0, 3.0]
@@ -45,7 +49,7 @@ def test_an_answer_lies_between_what_is_publicly_known(name):
     low, high = found.interval(0.9)
     assert (np.asarray(low).tolist(), np.asarray(high).tolist()) == ([0.5, 0.5], [5.5, 5.5])
     without = {name: each for name, each in answer.items() if name != "of"}
-    narrower = results.read_estimate(question, without, 0.9).limits
+    narrower = read(question, without, 0.9).limits
     if math.isfinite(limits[1]) and limits[1] > 6:
         assert narrower == (limits[0] * 40 / 70, limits[1] * 40 / 70)
     with pytest.raises(UnsupportedError, match=r"^intervals were published with level 0\.9 only$"):
@@ -57,11 +61,11 @@ def test_an_answer_lies_between_what_is_publicly_known(name):
 def test_one_number_is_a_number():
     question = plan({"task": "mean", **ENDS})
     answer = {"people": 40, "estimate": [{"label": "mean", **ROW}]}
-    found = results.read_estimate(question, answer, 0.95)
+    found = read(question, answer, 0.95)
     assert (found.value, found.error.stderr, found.labels) == (3.0, 1.5, ("mean",))
     assert isinstance(found.value, float)
     whole = {**ROW, "value": 3, "stderr": 2, "low": 0, "high": 5}
-    again = results.read_estimate(question, {"people": 40, "estimate": [{"label": "mean", **whole}]}, 0.95)  # fmt: skip
+    again = read(question, {"people": 40, "estimate": [{"label": "mean", **whole}]}, 0.95)  # fmt: skip
     assert all(type(each) is float for each in (again.value, again.error.stderr))
     assert tuple(again.interval(0.95)) == (0.0, 5.0)
 

@@ -17,6 +17,7 @@ from shuffledp.engine.messages import Spool
 from shuffledp.engine.reducing import Reduction, reduce_here
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.planner import growth
+from shuffledp.questions.answer import QuestionAnswer
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import Grouped
 
@@ -210,7 +211,7 @@ def test_a_mean_of_rows_beside_other_questions():
     )
     found = sdp.ask(ROWS, survey, rng=sdp.SeededWords(1))
     assert [each.name for each in found.answers] == ["home", "km"]
-    assert (found["km"].task, found["km"].kind) == ("mean", "mean")
+    assert (found["km"].task, found["km"].by) == ("mean", None)
     assert found["km"].estimate.value == pytest.approx(2.0, abs=0.5)
     assert len(survey.plan(300).rows) == 3
 
@@ -321,8 +322,9 @@ def test_a_guarantee_is_weaker_if_epsilon_or_delta_is():
         protocol = SimpleNamespace(
             name="rr", parameters={"n": 1000, "epsilon": 1.0, "delta": 1e-6},
             guarantee=SimpleNamespace(epsilon=epsilon, delta=delta))  # fmt: skip
-        asked = {"task": "count", "protocol": protocol, "estimate": sdp.Estimate(
-            value=1.0, error=NormalError(stderr=1.0), limits=(0.0, 9.0))}  # fmt: skip
+        estimate = sdp.Estimate(value=1.0, error=NormalError(stderr=1.0), limits=(0.0, 9.0))
+        answer = QuestionAnswer(name="q", task="count", protocol=protocol, estimate=estimate)
+        asked = {"protocol": protocol, "answers": (answer,)}
         assert bool(sdp.Answer(n=900, **asked).warnings) == weaker
         assert sdp.Answer(n=1000, **asked).warnings == []
 

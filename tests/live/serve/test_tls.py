@@ -25,7 +25,9 @@ HOST = "192.0.2.7"
 def test_plain_http_is_for_this_machine_alone(tmp_path):
     for host in ("127.0.0.1", "localhost", "::1"):
         assert choose_certificate(host, None, tmp_path) is None
-    with pytest.raises(ParameterError, match=r"protected pages \(https\) only.*--tls self") as told:
+    with pytest.raises(
+        ParameterError, match=r"only on pages that come by https.*--tls self"
+    ) as told:
         choose_certificate(HOST, None, tmp_path)
     assert told.value.name == "tls"
 
