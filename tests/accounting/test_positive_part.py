@@ -14,6 +14,7 @@ from shuffledp.accounting import positive_part as module
 from shuffledp.accounting.amplify import profile
 from shuffledp.accounting.blanket import Blanket
 from shuffledp.accounting.positive_part import mean_positive_part
+from shuffledp.numerics.rounding import UNIT
 from shuffledp.protocols.gaussian import GaussianNoise
 
 
@@ -413,3 +414,16 @@ def test_no_frequency_is_added_up_where_the_moments_leave_the_floats(frequencies
     masses, gains = np.array([1e-10, 0.9]), np.array([1.0, -1e-12])
     assert mean_positive_part(masses, gains, 1000) == pytest.approx(1e-10, rel=1e-12)
     assert frequencies == []
+
+
+def test_sums_of_many_frequencies_lose_few_units():
+    """Added one after the other, what is below half a unit of the first one would be lost each time."""
+    columns = 1 << 14
+    values = np.full((2, columns), 0.9 * UNIT)
+    values[0, 0], values[1, 8191] = 1.0, 3.0
+    row, column = np.divmod(np.arange(2 * columns), columns)
+    kept = (column % 7 > 0) | (values.ravel() > UNIT)  # frequencies that are dead are not there
+    sums = module._sum_rows(values.ravel()[kept], row[kept], column[kept], (2, columns))
+    for found, each, some in zip(sums, values, kept.reshape(2, -1), strict=True):
+        exact = math.fsum(each[some])
+        assert abs(found - exact) <= 48 * UNIT * exact
