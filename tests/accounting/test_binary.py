@@ -292,6 +292,53 @@ def test_hard_points(n, flip, epsilon):
     assert exact <= found <= exact * (1 + 1e-6)
 
 
+def bracketed_precise(ones, zeros, flip, epsilon):
+    """1 against 0 for a variance of any size: an integral over the characteristic function, in 40 digits.
+
+    It is taken as a sum with a period of 48 standard deviations, beyond which there is less than e^-250 of the law.
+    """
+    f, E = mpmath.mpf(flip.numerator) / flip.denominator, mpmath.exp(epsilon)
+    A = 1 - f - E * f
+    t = 1 + (E - 1) / A
+    factors = f + (1 - f) * t, 1 - f + f * t
+    p = (1 - f) * t / factors[0], f * t / factors[1]
+    users = ones, zeros
+    mean = sum(many * each for many, each in zip(users, p, strict=True))
+    sd = mpmath.sqrt(sum(many * q * (1 - q) for many, q in zip(users, p, strict=True)))
+    last = int(24 * sd) + 20
+    step = 2 * mpmath.pi / (2 * last + 10)
+    places = [int(mean) + j for j in (-1, 0, 1, 2)]
+    sums = [t**-last] * len(places)
+    for i in range(1, int(18 / (sd * step))):
+        turn = mpmath.expj(i * step)
+        cut = (1 - 1 / t) * turn * (turn / t) ** last
+        weights = mpmath.conj((1 - turn + cut) / (1 - turn / t))
+        phi = sum(many * mpmath.log1p(q * (turn - 1)) for many, q in zip(users, p, strict=True))
+        for j, k in enumerate(places):
+            sums[j] += 2 * (mpmath.exp(phi - 1j * i * step * k) * weights).real
+    scale = A * factors[0] ** ones * factors[1] ** zeros * step / (2 * mpmath.pi)
+    return max(scale * t**-k * part for k, part in zip(places, sums, strict=True))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
+@pytest.mark.parametrize(
+    ("n", "flip", "deviations"),
+    [
+        (10**9, Fraction(1, 7), 3.0),
+        (2**52, Fraction(1, 3), 0.0),
+        (2**52, Fraction(1, 3), 5.0),
+        (2**52 - 1, Fraction(2_000_001, 4_500_000), 20.0),
+    ],
+)
+def test_variances_of_any_size(n, flip, deviations, share):
+    """Up to where the mean itself is no longer known to 1/2."""
+    epsilon = deviations * float(1 - 2 * flip) / math.sqrt(n * flip * (1 - flip))
+    ones = int(share * (n - 1))
+    exact = bracketed_precise(ones, n - 1 - ones, flip, epsilon)
+    found = BinaryResponse(n=n, flip=flip).directions_at(ones, n - 1 - ones, epsilon)[0]
+    assert exact <= found <= exact * (1 + 1e-3)
+
+
 class TestRounding:
     """The two factors of delta, each on its side, in 50 digits."""
 
