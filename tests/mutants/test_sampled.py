@@ -96,6 +96,7 @@ def test_arguments_that_no_call_can_do_without_are_not_left_out():
     assert places.find_required(iter(texts)) == {"b", "d", "e"}
 
 
+@pytest.mark.slow
 def test_every_change_of_a_real_file_is_another_program():
     text = (ROOT / "src/shuffledp/core/domain.py").read_text()
     before, found = ast.dump(ast.parse(text)), changes(text)
