@@ -53,17 +53,6 @@ from shuffledp.numerics.rounding import (
     log_upper,
 )
 
-__all__ = [
-    "AddedLaw",
-    "AmongDummies",
-    "AmongScattered",
-    "Moved",
-    "Scattered",
-    "bound_delta",
-    "calibrate_noise",
-    "open_curve",
-]
-
 _BITS = 320  # of fractions that are rounded up
 _EDGES = 0.1  # of delta, for the ends, where the rest is for the sum of losses
 _CLOSE = 5e-3

@@ -24,46 +24,6 @@ from shuffledp.cli._completion import (
 )
 from shuffledp.core.protocol import Maker
 
-__all__ = [
-    "ROBUST_TASKS",
-    "TASK_NAMES",
-    "BudgetOptions",
-    "CategoryOptions",
-    "ColumnOptions",
-    "CuratorOptions",
-    "Delta0Option",
-    "DeltaOption",
-    "FileOptions",
-    "ForceOption",
-    "GroupOptions",
-    "HonestOption",
-    "InferenceOptions",
-    "JsonOption",
-    "LargeDeltaOption",
-    "LevelOption",
-    "MaxMessagesOption",
-    "OutOption",
-    "OutputOptions",
-    "ParameterOptions",
-    "PathsArgument",
-    "PlannedOptions",
-    "PrivacyOptions",
-    "ProtocolOption",
-    "RandomizerOptions",
-    "ReadingOptions",
-    "RobustOptions",
-    "SeedOption",
-    "SenderOptions",
-    "SimulateOptions",
-    "TaskArgument",
-    "TaskOptions",
-    "UsersOption",
-    "is_survey",
-    "round_down",
-    "spread",
-    "whole_number",
-]
-
 _data, _privacy, _machine, _output, _budget = (
     partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Privacy", "Machine", "Output", "Budget")

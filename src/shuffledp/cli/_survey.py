@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     )
     from shuffledp.engine import Report
 
-__all__ = ["check_targets", "plan_survey", "prepare_files", "read_questions", "show_sent"]
-
 
 def plan_survey(
     path: str,

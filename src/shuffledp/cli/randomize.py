@@ -26,8 +26,6 @@ from shuffledp.cli._terminal import (
     stage_outputs,
 )
 
-__all__ = ["randomize"]
-
 _MESSAGES = (".parquet", ".arrow", ".feather", ".ipc")
 
 

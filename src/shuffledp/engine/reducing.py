@@ -50,19 +50,6 @@ from shuffledp.engine.values import (
 )
 from shuffledp.numerics.entropy import SeededWords
 
-__all__ = [
-    "DUCKDB",
-    "Dialect",
-    "Reduced",
-    "Reduction",
-    "Rows",
-    "list_whole",
-    "make_run_key",
-    "mask_rows",
-    "read_rows",
-    "reduce_here",
-]
-
 _ROWS = 1 << 17  # in a batch
 _NOBODY = "\x00row "  # what begins the name of a row that names nobody; no text of a file begins so
 

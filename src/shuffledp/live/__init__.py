@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from shuffledp.live import pages, serve, wire
     from shuffledp.live.analyzer import Analyzer
     from shuffledp.live.design import (
-        LARGEST_FLOOR,
         LOCAL_EPSILON,
         Design,
         Settings,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from shuffledp.live.seals import Entry, FolderLog, SealError, SealLog
     from shuffledp.live.shuffler import Reply, Shuffler
     from shuffledp.live.store import SqliteStore, State, Store, WindowRow
+    from shuffledp.live.wire.document import LARGEST_FLOOR
 
 __all__ = [
     "BUDGET",
@@ -89,7 +89,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         __name__,
         {
             "analyzer": "Analyzer",
-            "design": "LARGEST_FLOOR LOCAL_EPSILON Design Settings choose_other choose_protocols compare_noise "
+            "design": "LOCAL_EPSILON Design Settings choose_other choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent check_promise read_reply",
             "disk": "write_private",
@@ -98,6 +98,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "seals": "Entry FolderLog SealError SealLog",
             "shuffler": "Reply Shuffler",
             "store": "SqliteStore State Store WindowRow",
+            "wire.document": "LARGEST_FLOOR",
         },
         modules=("pages", "serve", "wire"),
     )

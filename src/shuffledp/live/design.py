@@ -42,22 +42,6 @@ from shuffledp.questions.survey import read_table
 from shuffledp.tasks import GROUPED, TASKS
 from shuffledp.tasks.groups import Grouped, spread_groups
 
-__all__ = [
-    "LARGEST_FLOOR",
-    "LOCAL_EPSILON",
-    "Design",
-    "Settings",
-    "choose_other",
-    "choose_protocols",
-    "compare_noise",
-    "create",
-    "foresee_error",
-    "generate_analyzer",
-    "make_collection",
-    "measure_influence",
-    "read_survey",
-]
-
 LOCAL_EPSILON = 3.0
 """The floor of a whole report, unless the operator says otherwise: right guesses in at most 95 % of cases."""
 _CLOSE = 0.01

@@ -16,8 +16,6 @@ from shuffledp.live.pages import speak
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Noise
 
-__all__ = ["describe_trust", "write_privacy"]
-
 _SERVES = ("whoever serves the page or the program that asks", "nothing: it sees the answers")
 _NETWORK = (
     "the network",

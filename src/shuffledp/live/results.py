@@ -27,19 +27,6 @@ from shuffledp.live.wire.question import Question
 from shuffledp.protocols import spec
 from shuffledp.protocols.one_question import scale_up
 
-__all__ = [
-    "LEVEL",
-    "XLSX",
-    "answer_question",
-    "describe_collection",
-    "draw",
-    "read_estimate",
-    "show_page",
-    "show_text",
-    "write_csv",
-    "write_xlsx",
-]
-
 LEVEL = 0.95
 """Of the intervals that are published."""
 

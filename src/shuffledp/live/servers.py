@@ -47,8 +47,6 @@ from shuffledp.protocols.server_hashing import (
 from shuffledp.protocols.server_noise import make_server_noise
 from shuffledp.questions import Question
 
-__all__ = ["add_noise", "describe_dummies", "serve_questions"]
-
 _Asked: TypeAlias = Sequence[tuple[Question, Task]]
 """The questions of a survey, with what devices are asked."""
 

@@ -52,16 +52,6 @@ from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.shared.assembly import register, shuffle
 
-__all__ = [
-    "SPEC",
-    "CountMin",
-    "CountMinAnalyzer",
-    "SketchError",
-    "make",
-    "rows_delta",
-    "rows_level",
-]
-
 _WIDEST = 1 << 26  # cells of a row
 _MOST_ROWS = 64
 _ALL = 1 << 24  # categories up to which all are estimated at once

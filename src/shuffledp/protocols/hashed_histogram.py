@@ -40,8 +40,6 @@ from shuffledp.protocols.shared.dummied import (
 )
 from shuffledp.protocols.shared.hashing import DEGREES, SPARE_BITS, LinearHashing
 
-__all__ = ["SPEC", "HashedHistogram", "make"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedHistogram(Dummied):

@@ -54,8 +54,6 @@ from shuffledp.protocols.tree import (
     spread_ranks,
 )
 
-__all__ = ["SPEC", "HashedLevel", "HashedTree", "choose_tree", "make"]
-
 _LARGEST_LEAF = 64
 _MOST_BITS = 62  # of a message
 

@@ -49,19 +49,6 @@ from shuffledp.protocols.one_question import SAMPLED, Sampled
 from shuffledp.protocols.shared.assembly import OneNumber
 from shuffledp.protocols.tree import TreeAnalyzer
 
-__all__ = [
-    "NAME",
-    "SERVERS",
-    "SPEC",
-    "TASKS",
-    "AmongMessages",
-    "GridError",
-    "OneBin",
-    "find_moved",
-    "find_noise",
-    "make_server_noise",
-]
-
 NAME = "server_noise"
 """What a document calls it."""
 SERVERS = 2

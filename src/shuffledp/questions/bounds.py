@@ -54,19 +54,6 @@ from shuffledp.tasks.numbers import Bin, Cdf, Range
 if TYPE_CHECKING:
     from shuffledp.ledger import Spending
 
-__all__ = [
-    "ALL",
-    "BETA",
-    "OF_PEOPLE",
-    "YEARS",
-    "Banded",
-    "Bands",
-    "Bounding",
-    "Bounds",
-    "choose_bounds",
-    "find_threshold",
-    "prepare_bounds",
-]
 
 BETA = 0.01
 """The probability that noise alone makes some band look as if people were in it, at most."""

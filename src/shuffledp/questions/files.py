@@ -15,8 +15,6 @@ from shuffledp.planner.question import find_planned
 from shuffledp.questions.question import Question, take_auto
 from shuffledp.questions.survey import Source, Survey, read_table
 
-__all__ = ["build_survey", "read_survey"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Top:

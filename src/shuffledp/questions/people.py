@@ -38,8 +38,6 @@ from shuffledp.questions.ratios import Ratio, split_mean
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks import Cdf, Histogram, Quantiles, Range, Std, Sum, Variance
 
-__all__ = ["Made", "make_people", "plan_people", "plan_question"]
-
 NONE = "none"
 
 

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from shuffledp.questions.ratios import Ratio
     from shuffledp.questions.reading import Early
 
-__all__ = ["Part", "Prepared", "prepare"]
 
 _NO_MESSAGES = "nobody sends messages in the central model"
 Columns = Mapping[str | None, Column]

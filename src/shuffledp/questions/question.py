@@ -14,8 +14,6 @@ from shuffledp.engine.people import Of, People
 from shuffledp.planner.question import find_planned
 from shuffledp.tasks.totals import read_ends
 
-__all__ = ["AUTO", "PRESENT", "AutoBounds", "Question", "take_auto"]
-
 PRESENT = "counted"
 """What the groups of people who have a value, and of those who have none, are by."""
 

@@ -37,7 +37,6 @@ from shuffledp.tasks import Sum
 if TYPE_CHECKING:
     from shuffledp.questions.prepared import Prepared
 
-__all__ = ["Ratio", "answer_mean", "find_half", "join_mean", "prepare_curated", "split_mean"]
 
 _GRID = 1 << 30  # of half a range, for a curator
 _MOST = 1 << 18  # rows of a person

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from shuffledp.questions.plans import SurveyPlan
     from shuffledp.questions.prepared import Prepared
 
-__all__ = ["Survey"]
 
 _USUAL_EPSILON = 1.0  # where a search for another one starts
 _UNUSED = {

@@ -59,14 +59,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "check_picture",
-    "compare_errors",
-    "compare_histograms",
-    "name_page",
-    "plot_estimate",
-    "state_finding",
-]
 
 _PAGES = (".html", *FORMATS)
 _MOST_BARS = 40

@@ -28,7 +28,6 @@ from shuffledp.core.errors import (
     UnsupportedError,
 )
 from shuffledp.live.design import (
-    LARGEST_FLOOR,
     Settings,
     choose_protocols,
     compare_noise,
@@ -50,6 +49,7 @@ from shuffledp.live.serve.http import (
     show_asset,
 )
 from shuffledp.live.serve.simulate import make_decreasing_law
+from shuffledp.live.wire.document import LARGEST_FLOOR
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import foresee_estimate, measure_sight
 from shuffledp.protocols.one_question import foresee_variance

@@ -27,16 +27,6 @@ from shuffledp.live.wire.strict import Fields, as_decimal
 from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
 from shuffledp.protocols.shared.hashing import LinearHashing
 
-__all__ = [
-    "HASHED",
-    "MOST_DUMMIES",
-    "Added",
-    "Dummies",
-    "DummyKind",
-    "HashedDummies",
-    "read_dummies",
-]
-
 HASHED = "hashed"
 """The kind of noise whose messages are hashed."""
 

@@ -19,16 +19,6 @@ from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.question import CHOICE_BITS, Question
 from shuffledp.numerics.rounding import float_above, float_below
 
-__all__ = [
-    "MOST_ANSWERS",
-    "NO_FLOOR",
-    "Noise",
-    "Pledge",
-    "add_floors",
-    "compute_guarantee",
-    "set_served_aside",
-]
-
 MOST_ANSWERS = 366
 """Of a device in a composed promise: every device recomputes it, in a second or two."""
 NO_FLOOR = "none"

@@ -33,21 +33,6 @@ from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import BY_GROUP, Grouped
 
-__all__ = [
-    "CHOICE_BITS",
-    "LONGEST",
-    "SERVED",
-    "Asking",
-    "Kind",
-    "Part",
-    "Question",
-    "carry",
-    "describe_law",
-    "read_asking",
-    "read_questions",
-    "suggest_kind",
-]
-
 CHOICE_BITS = 64
 """Of the word that chooses the question then."""
 LONGEST = 4_000

@@ -29,8 +29,6 @@ from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.protocols.hashed_prefixes.functions import Functions
 
-__all__ = ["CountedWords", "Table", "count_words"]
-
 _Cells = NDArray[np.int64]
 
 

@@ -39,17 +39,6 @@ from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.texts import Spelt
 from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns, tabulate
 
-__all__ = [
-    "Found",
-    "Level",
-    "Seen",
-    "bound_tail",
-    "decode",
-    "scan_sums",
-    "sum_quantiles",
-    "transform_rows",
-]
-
 _STAGE = 8.0  # by how much thresholds fall from stage to stage
 _NEARLY = 0.7  # of a stage's threshold: who has fewer people is left to the next stage
 _PEELED = (

@@ -27,18 +27,6 @@ from shuffledp.core.validate import positive
 from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
 from shuffledp.protocols.tree import joint_poisson_level
 
-__all__ = [
-    "ALARMS",
-    "MESSAGES",
-    "Design",
-    "LevelSight",
-    "choose_design",
-    "level_tails",
-    "needed_people",
-    "predict",
-    "split_bits",
-]
-
 MESSAGES = 12.0
 """The budget of messages unless another one is given."""
 ALARMS = (2000.0, 0.01)

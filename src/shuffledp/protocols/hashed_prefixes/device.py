@@ -42,8 +42,6 @@ from shuffledp.numerics.entropy import SeededWords
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_prefixes.functions import Functions, draw_functions
 
-__all__ = ["SEED_BITS", "HashedPart", "HashedPrefixes"]
-
 SEED_BITS = 53
 """Of the seed of the functions: JSON numbers that every client reads as they are."""
 

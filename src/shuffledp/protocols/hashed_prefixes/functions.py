@@ -24,8 +24,6 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.texts import Spelt
 from shuffledp.core.validate import whole
 
-__all__ = ["Functions", "apply_columns", "draw_functions", "invert_matrix", "tabulate"]
-
 _BYTE = 8
 
 

@@ -27,8 +27,6 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import check_degree, multiples, multiply, solutions
 
-__all__ = ["DEGREES", "SPARE_BITS", "LinearHashing"]
-
 DEGREES: tuple[int, ...] = (*range(2, 17), 32)
 """Of fields whose elements have two or four bytes."""
 SPARE_BITS = 5
