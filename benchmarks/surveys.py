@@ -23,8 +23,7 @@ from timing import Row, compiled, measure, quantity, seconds, show
 import shuffledp as sdp
 from shuffledp.accounting.base import find_level
 from shuffledp.accounting.compose import compose_delta
-from shuffledp.accounting.decreasing_mean import PoissonTotal
-from shuffledp.accounting.moved_message import TwoBins
+from shuffledp.accounting.moved_message import PoissonTotal, TwoBins
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.protocols import bundle, make
 from shuffledp.questions import find_error

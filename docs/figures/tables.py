@@ -24,8 +24,8 @@ import epsilon
 import names
 import shuffledp as sdp
 import survey
+from claims import CLAIMS
 from shuffledp.core.capabilities import list_capabilities
-from shuffledp.core.claims import CLAIMS
 from shuffledp.core.privacy import Model
 from shuffledp.lab import load
 from shuffledp.mechanisms import MECHANISMS

@@ -18,8 +18,7 @@ from scipy.stats import binomtest, poisson
 import shuffledp as sdp
 from shuffledp.accounting.base import find_level
 from shuffledp.accounting.compose import compose_delta
-from shuffledp.accounting.decreasing_mean import PoissonTotal
-from shuffledp.accounting.moved_message import TwoBins
+from shuffledp.accounting.moved_message import PoissonTotal, TwoBins
 from shuffledp.accounting.moved_message import poisson_level as level_alone
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels

@@ -13,7 +13,7 @@ analyzer computes the answer (A).
 from typing import TYPE_CHECKING
 
 from shuffledp.core import load_later
-from shuffledp.core.analyzer import Analyzer, Tally
+from shuffledp.core.analyzer import Analyzer, ErrorLaw, Estimate, Interval, PostProcessed, Tally
 from shuffledp.core.display import Curve, Number, Picture
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import (
@@ -27,7 +27,6 @@ from shuffledp.core.errors import (
     UnsupportedError,
     WireError,
 )
-from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, PostProcessed
 from shuffledp.core.privacy import Guarantee, Model, Neighbours, Profile
 from shuffledp.core.protocol import (
     Accountant,

@@ -19,8 +19,8 @@ from shuffledp.accounting.blanket import (
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
 from shuffledp.accounting.compose import CurveTable, compose_curve, compose_delta
 from shuffledp.accounting.correlated import CorrelatedNoise, NegativeBinomialFlood, ThinnedNoise
-from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal
 from shuffledp.accounting.explain import _factor
+from shuffledp.accounting.moved_message import BinomialTotal, PoissonTotal
 from shuffledp.accounting.server_noise import Moved
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Promise

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from shuffledp import ParameterError, UnsupportedError
-from shuffledp.accounting import decreasing_mean, moved_message
-from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal, SumOfBinomials
+from shuffledp.accounting import moved_message
 from shuffledp.accounting.moved_message import (
+    BinomialTotal,
     IndependentBins,
+    PoissonTotal,
+    SumOfBinomials,
     TwoBins,
     _fair_inner,
     dummies,
@@ -24,7 +26,7 @@ from shuffledp.accounting.moved_message import (
     poisson_level,
 )
 from shuffledp.core.privacy import Profile
-from shuffledp.numerics.enclosures import bound_mass, bound_mills
+from shuffledp.numerics.masses import bound_mass, bound_mills
 from shuffledp.numerics.rounding import exp_bounds
 
 mpmath.mp.dps = 60
@@ -198,7 +200,7 @@ def test_poisson_at_hard_points(mu, epsilon):
 )
 def test_wide_cells_cost_little(profile, epsilon, monkeypatch):
     wide = profile.delta(epsilon)
-    monkeypatch.setattr(decreasing_mean, "_FINE", 200_000)  # one integer each
+    monkeypatch.setattr(moved_message, "_FINE", 200_000)  # one integer each
     exact = profile.delta(epsilon)
     assert exact <= wide * (1 + 1e-8)
     assert wide <= exact * 1.02  # of delta; a part in 5000 of the noise
@@ -308,7 +310,7 @@ class TestMutants:
             return low, low
 
         monkeypatch.setattr(moved_message, "bound_mass", lower)
-        monkeypatch.setattr(decreasing_mean, "bound_mass", lower)
+        monkeypatch.setattr(moved_message, "bound_mass", lower)
         assert self.missed()
 
     def test_tails_that_are_too_large(self, monkeypatch):
@@ -487,7 +489,7 @@ class TestManyAtOnce:
         found = TwoBins(total=total).deltas(epsilons)
         for value, epsilon in zip(found, epsilons, strict=True):
             growth = math.expm1(epsilon) * (1 - 8 * moved_message.UNIT)
-            other = decreasing_mean.expect(total, lambda t, growth=growth: _fair_inner(t, growth))
+            other = moved_message.expect(total, lambda t, growth=growth: _fair_inner(t, growth))
             assert other * (1 - 1e-9) <= value <= other * (1 + most)
 
     @pytest.mark.parametrize("cached", [1, 5_000, 1 << 30])
@@ -574,7 +576,7 @@ def test_certain_noise_is_no_noise(gamma):
 def test_the_mass_below_a_grid_counts(p, monkeypatch):
     """A grid that begins at the mean leaves half of the law below it: that is at 0, where the loss is largest."""
     law = BinomialTotal(n=10_000, p=p)
-    real = decreasing_mean._lay_grid
+    real = moved_message._lay_grid
 
     def lay(law, step):
         low, masses, under = real(law, step)
@@ -583,7 +585,7 @@ def test_the_mass_below_a_grid_counts(p, monkeypatch):
 
     whole = SumOfBinomials(first=law, second=law).floor(np.zeros(1))
     assert whole[1].sum() >= 1
-    monkeypatch.setattr(decreasing_mean, "_lay_grid", lay)
+    monkeypatch.setattr(moved_message, "_lay_grid", lay)
     places, masses = SumOfBinomials(first=law, second=law).floor(np.zeros(1))
     assert places[0] == 0
     assert masses.sum() >= 1
@@ -592,6 +594,6 @@ def test_the_mass_below_a_grid_counts(p, monkeypatch):
 
 def test_the_mass_below_a_real_grid_is_that_of_the_law():
     law = BinomialTotal(n=10**6, p=Fraction(1, 100))
-    low, _, under = decreasing_mean._lay_grid(law, 7)
+    low, _, under = moved_message._lay_grid(law, 7)
     exact = float(binom.cdf(low - 1, law.n, float(law.p)))
     assert 0 < exact <= under < 1e-20

@@ -25,8 +25,8 @@ from shuffledp.accounting.blanket import BlanketProfile, generic_blanket
 from shuffledp.accounting.clones import ApproximateClones, Clones
 from shuffledp.accounting.closed_forms import CLOSED_FORMS
 from shuffledp.accounting.correlated import NegativeBinomialFlood
-from shuffledp.accounting.decreasing_mean import BinomialTotal
 from shuffledp.accounting.moved_message import (
+    BinomialTotal,
     IndependentBins,
     dummies,
     dummies_after,
@@ -51,8 +51,8 @@ from shuffledp.mechanisms import MECHANISMS
 from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.mechanisms.one_sided import OneSided
 from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.protocols.split_and_mix import find_shares, log2_distance, published_shares
 from shuffledp.protocols.split_and_mix.noise import ideal_delta
-from shuffledp.protocols.split_and_mix.shares import find_shares, log2_distance, published_shares
 
 TABLE = Path(__file__).with_name("ranges.txt")
 FAR = 2**70

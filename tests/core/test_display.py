@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.display import (
     Instant,
     Number,
@@ -18,7 +19,6 @@ from shuffledp.core.display import (
     make_picture,
     shorten_label,
 )
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import round_up
 from shuffledp.protocols import PROTOCOLS
 from support import any_protocol

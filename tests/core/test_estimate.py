@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
 from shuffledp import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.analyzer import Estimate, NormalError
 
 bins = arrays(np.float64, st.integers(1, 5), elements=st.floats(-100, 100))
 

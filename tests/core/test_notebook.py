@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.display import Number, Picture
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.notebook import as_html, list_facts, make_table, say
 from shuffledp.questions import QuestionAnswer
 from support import any_protocol

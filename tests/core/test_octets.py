@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError, MismatchError
-from shuffledp.core.octets import BitCode, NumberCode
+from shuffledp.core.randomizer import BitCode, NumberCode
 
 
 @pytest.mark.parametrize(

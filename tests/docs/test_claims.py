@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 import live_support as live
+from claims import CLAIMS, find_claims, find_field, list_unclaimed
 from commands import commands
 from repository import ROOT
 from shuffledp.cli._live import describe_collection
-from shuffledp.core.claims import CLAIMS, find_claims, find_field, list_unclaimed
 from shuffledp.live.serve.rehearse import Rehearsal
 from shuffledp.live.wire.promise import Pledge
 

@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import Bins, Cells, Tally
-from shuffledp.core.estimate import NormalError
+from shuffledp.core.analyzer import NormalError
 from shuffledp.engine.tallies import Collected, Form, Reading, read_tallies
 from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import Grouped

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.inference.accuracy import Accuracy, EqualNoise, spread_of
 from shuffledp.inference.learning import Reported
 from shuffledp.numerics.intervals import Difference

@@ -8,7 +8,7 @@ import pytest
 import shuffledp as sdp
 from repository import ROOT
 from shuffledp.lab import Context, Drawn, Effort, Result, Verdict, experiments, runner
-from shuffledp.lab.page import typeset
+from shuffledp.lab.runner import typeset
 
 
 def context(name="x", effort=Effort.QUICK):

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import shuffledp as sdp
 from shuffledp.cli import app
-from shuffledp.lab import Effort, Record, Verdict, page, run_lab, runner, write_page
-from shuffledp.lab.page import name_verdict
+from shuffledp.lab import Effort, Record, Verdict, run_lab, runner, write_page
+from shuffledp.lab.runner import name_verdict
 
 GOOD = '''
     """Two and two
@@ -152,7 +152,7 @@ def test_a_page_is_written_whole_or_not_at_all(laboratory, monkeypatch):
     def full(*arguments):
         raise OSError("disk full")
 
-    monkeypatch.setattr(page.Path, "replace", full)
+    monkeypatch.setattr(runner.Path, "replace", full)
     with pytest.raises(OSError, match="disk full"):
         write_page(records, effort=Effort.FULL, out=out)
     assert (out / "index.html").read_bytes() == before

@@ -11,7 +11,8 @@ import threading
 import pytest
 
 import shuffledp as sdp
-from shuffledp.ledger import Budget, Ledger, stores
+from shuffledp.ledger import Budget, Ledger
+from shuffledp.ledger import ledger as stores
 
 BUDGET = Budget(epsilon=2.0, delta=1e-6)
 

@@ -484,7 +484,7 @@ class TestRivals:
             assert before + seen <= _releases(path) <= before + seen + 1
 
     def test_a_lock_that_is_never_released_is_an_error(self, tmp_path, monkeypatch):
-        from shuffledp.ledger import stores
+        from shuffledp.ledger import ledger as stores
 
         monkeypatch.setattr(stores, "_WAIT_SECONDS", 0.05)
         path = tmp_path / "ledger.json"
@@ -496,7 +496,7 @@ class TestRivals:
             Ledger(path).charge(promise(), budget=BUDGET)
 
     def test_a_database_that_is_never_unlocked_is_an_error(self, tmp_path, monkeypatch):
-        from shuffledp.ledger import stores
+        from shuffledp.ledger import ledger as stores
 
         monkeypatch.setattr(stores, "_WAIT_SECONDS", 0.05)
         path = tmp_path / "ledger.db"

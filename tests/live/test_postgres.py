@@ -18,7 +18,7 @@ from live.test_roles import (
     upload,
 )
 from postgres import get_server
-from shuffledp.live import link
+from shuffledp.live import postgres
 from shuffledp.live.postgres import PostgresStore
 from shuffledp.live.serve import Home
 from shuffledp.live.serve.shuffler import AwayStore, _open
@@ -237,8 +237,8 @@ def test_a_server_that_is_away_or_read_only_says_so_and_the_shuffler_goes_on(tmp
 
 def test_a_host_that_stops_in_mid_upload_does_not_keep_others_from_sealing(tmp_path, monkeypatch):
     """It holds the window and says nothing more: the server ends its transaction."""
-    assert link._SESSION["idle_in_transaction_session_timeout"] == "60s"
-    monkeypatch.setitem(link._SESSION, "idle_in_transaction_session_timeout", "300ms")
+    assert postgres._SESSION["idle_in_transaction_session_timeout"] == "60s"
+    monkeypatch.setitem(postgres._SESSION, "idle_in_transaction_session_timeout", "300ms")
     one, two = make_store(tmp_path), make_store(tmp_path)
     one.admit([opened(number) for number in range(25)], NOW)
     one._db.execute("BEGIN")
@@ -300,7 +300,7 @@ def test_servers_that_cannot_be_trusted_are_refused(tmp_path, monkeypatch):
     where = get_server().make_schema(tmp_path)
     with pytest.raises(sdp.UnsupportedError, match="fsync and full_page_writes = off"):
         PostgresStore(where, COLLECTION)
-    monkeypatch.setattr(link, "OLDEST", 99)
+    monkeypatch.setattr(postgres, "OLDEST", 99)
     with pytest.raises(sdp.UnsupportedError, match=r"is PostgreSQL \d+, and must be 99 or later"):
         PostgresStore(where, COLLECTION, durable=False)
 

@@ -249,7 +249,7 @@ class TestPostgresLog:
 
 def test_a_log_on_the_server_of_the_store_is_refused(tmp_path, monkeypatch):
     """Every backup of that server, and every replica, would have both."""
-    monkeypatch.setattr("shuffledp.live.link._check_server", lambda *_, **__: None)
+    monkeypatch.setattr("shuffledp.live.postgres._check_server", lambda *_, **__: None)
     server = get_server()
     shuffler = open_hosts(tmp_path)[0]
     shuffler.store = PostgresStore(server.make_schema("store"), COLLECTION)

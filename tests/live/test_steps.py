@@ -7,7 +7,7 @@ import pytest
 
 from live.test_roles import fill, hand_over, open_analyzer, open_shuffler
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.live.link import OLDEST, AwayError, _check_server
+from shuffledp.live.postgres import OLDEST, AwayError, _check_server
 from shuffledp.live.store import State
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.numerics import enclosures
-from shuffledp.numerics.enclosures import (
+from shuffledp.numerics import masses
+from shuffledp.numerics.masses import (
     LARGEST_TRIALS,
     bound_at_most,
     bound_mass,
@@ -200,19 +200,19 @@ class TestMutants:
         assert self.misses() == 0
 
     def test_without_the_error_of_the_logarithm(self, monkeypatch):
-        real = enclosures._log_mass
-        monkeypatch.setattr(enclosures, "_log_mass", lambda *given: (real(*given)[0], 0.0))
+        real = masses._log_mass
+        monkeypatch.setattr(masses, "_log_mass", lambda *given: (real(*given)[0], 0.0))
         assert self.misses() > 0
 
     def test_without_units(self, monkeypatch):
-        monkeypatch.setattr(enclosures, "UNIT", 0.0)
+        monkeypatch.setattr(masses, "UNIT", 0.0)
         assert self.misses() > 0
 
     def test_with_too_few_steps_and_one_end_only(self, monkeypatch):
         """An enclosure that starts from a guess instead of infinity is none."""
-        monkeypatch.setattr(enclosures, "_FEWEST", 2)
-        monkeypatch.setattr(enclosures, "_STEPS", 0.0)
-        monkeypatch.setattr(enclosures.math, "inf", 1e3)
+        monkeypatch.setattr(masses, "_FEWEST", 2)
+        monkeypatch.setattr(masses, "_STEPS", 0.0)
+        monkeypatch.setattr(masses.math, "inf", 1e3)
         assert self.misses() > 0
 
 
@@ -270,5 +270,5 @@ def test_many_laws_at_once_are_those_of_a_few(monkeypatch):
     k = np.floor(N * rng.uniform(0.3, 0.499, size=300))
     whole = bound_mills(k, N, 0.5)
     for cells in (1, 1000, 7000):
-        monkeypatch.setattr(enclosures, "_CELLS", cells)
+        monkeypatch.setattr(masses, "_CELLS", cells)
         assert all(map(np.array_equal, whole, bound_mills(k, N, 0.5)))

@@ -11,11 +11,11 @@ from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedErr
 from shuffledp.numerics import (
     cut_laplace,
     dealing,
-    enclosures,
     entropy,
     exact_draws,
     galois,
     leaves,
+    masses,
     rounding,
     tabulated,
     tape,
@@ -53,8 +53,8 @@ INSIDE = {
     "a cell for each word": lambda: dealing.deal_uniform(3, 2, 1, SeededWords(1)),
     "all words": lambda: dealing.binomials([3], [2], 1, SeededWords(1)),
     "largest e^x": lambda: rounding.exp_bounds(20_000),
-    "most trials": lambda: enclosures.bound_mass(np.array([5.0]), 2**50, 0.5),
-    "far below": lambda: enclosures.bound_normal_mills(np.array([-10.0])),
+    "most trials": lambda: masses.bound_mass(np.array([5.0]), 2**50, 0.5),
+    "far below": lambda: masses.bound_normal_mills(np.array([-10.0])),
     "most cells": lambda: leaves.read_question(0, 2**22 - 1, None, "quantiles", None),
     "two cells": lambda: leaves.read_cells(0, 1, 2),
     "points at the ends": lambda: leaves.read_points("cdf", (0, 9), Integers(lower=0, upper=9)),
@@ -203,12 +203,12 @@ OUTSIDE = {
     "more trials": (
         UnsupportedError,
         "no certified tails",
-        lambda: enclosures.bound_mass(np.array([5.0]), 2**50 + 1, 0.5),
+        lambda: masses.bound_mass(np.array([5.0]), 2**50 + 1, 0.5),
     ),
     "farther below": (
         UnsupportedError,
         "not certified",
-        lambda: enclosures.bound_normal_mills(np.array([-10.001, 1.0])),
+        lambda: masses.bound_normal_mills(np.array([-10.001, 1.0])),
     ),
     "degree": (ParameterError, "r=25 must be one of 2, 3, ", lambda: galois.check_degree(25)),
     "more cells": (
@@ -392,7 +392,7 @@ def test_every_field_has_its_polynomial(r):
     )
 
 
-@pytest.mark.parametrize("bound", [enclosures.bound_mass, enclosures.bound_at_most])
+@pytest.mark.parametrize("bound", [masses.bound_mass, masses.bound_at_most])
 @pytest.mark.parametrize("p", [THIRD, Fraction(2, 3), Fraction(1, 7 * 10**6)])
 def test_a_fraction_is_between_its_floats(bound, p):
     """The enclosure is that of both floats together, not of one of them."""
@@ -400,8 +400,8 @@ def test_a_fraction_is_between_its_floats(bound, p):
     small = min(p, 1 - p)
     pairs = [(end, 1 - end) for end in (rounding.float_below(small), rounding.float_above(small))]
     inner = {
-        enclosures.bound_mass: enclosures._bound_mass,
-        enclosures.bound_at_most: enclosures._bound_at_most,
+        masses.bound_mass: masses._bound_mass,
+        masses.bound_at_most: masses._bound_at_most,
     }[bound]
     ends = [inner(k, np.full(5, float(N)), *(pair if 2 * p <= 1 else pair[::-1])) for pair in pairs]
     low, high = bound(k, N, p)

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from number_table import CLOSE, NumberTable
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.domain import Cells, Integers
-from shuffledp.core.estimate import Estimate
 from shuffledp.numerics import (
     cut_laplace,
     dealing,
-    enclosures,
     entropy,
     exact_draws,
     galois,
@@ -34,7 +33,6 @@ MODULES = (
     counts,
     cut_laplace,
     dealing,
-    enclosures,
     entropy,
     exact_draws,
     galois,

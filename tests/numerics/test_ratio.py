@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shuffledp.core.estimate import Estimate, NormalError
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.numerics.intervals import Difference, DifferenceError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
 from shuffledp.numerics.intervals.sample import RatioError, _find_tails

@@ -17,8 +17,7 @@ from shuffledp.accounting import (
 )
 from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.numerics.search import find_largest_above, find_smallest, find_smallest_safe
-from shuffledp.protocols import fake_users, tree
-from shuffledp.protocols.split_and_mix import shares
+from shuffledp.protocols import fake_users, split_and_mix, tree
 
 EXCESS = {
     "a parabola": lambda x: 2 - x * x,
@@ -123,7 +122,7 @@ def test_searches_start_near_their_end(look, given, within):
     ("n", "q", "distance"), [(10**6, 2**35, 1e-10), (1000, 2**20, 1e-6), (100, 16, 1e-3)]
 )
 def test_the_leading_term_gives_the_number_of_shares(n, q, distance):
-    assert shares._guess(n, q, math.log2(distance)) == shares.find_shares(
+    assert split_and_mix._guess(n, q, math.log2(distance)) == split_and_mix.find_shares(
         n=n, q=q, distance=distance
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.core.privacy import Model
-from shuffledp.planner.inverse import _Bracket
+from shuffledp.planner.plans import _Bracket
 from shuffledp.planner.rows import Row
 
 CHEAP = ("central", "local")

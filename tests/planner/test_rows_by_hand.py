@@ -24,7 +24,7 @@ from shuffledp.planner.choice import (
     recognise,
     smallest_error,
 )
-from shuffledp.planner.inverse import least_epsilon, least_n
+from shuffledp.planner.plans import least_epsilon, least_n
 from shuffledp.planner.question import Limits, Problem, candidates, check_delta, hint_delta
 from shuffledp.planner.rows import (
     Row,

@@ -10,9 +10,8 @@ from shuffledp import Categories
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower

@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import binom, binomtest, chi2
 
 import shuffledp as sdp
-from shuffledp.core.analyzer import Tally
-from shuffledp.core.estimate import NormalError
+from shuffledp.core.analyzer import NormalError, Tally
 from shuffledp.numerics.intervals import BinomialSum
 from shuffledp.protocols import count_min
 from shuffledp.protocols.count_min import CountMin, CountMinAnalyzer

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shuffledp.accounting.decreasing_mean import BinomialTotal, PoissonTotal
-from shuffledp.accounting.moved_message import TwoBins, dummies
+from shuffledp.accounting.moved_message import BinomialTotal, PoissonTotal, TwoBins, dummies
 from shuffledp.protocols.count_min import rows_delta, rows_level
 
 

@@ -14,11 +14,10 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp import UnsupportedError
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import NormalError, Tally
 from shuffledp.core.domain import PLACE_BITS, Reals
-from shuffledp.core.estimate import NormalError
-from shuffledp.numerics.enclosures import bound_at_most
 from shuffledp.numerics.intervals import BoundedError, OneBitError, SupportLaw, TwoBinomialsError
+from shuffledp.numerics.masses import bound_at_most
 from shuffledp.protocols import (
     duchi,
     fake_users,

@@ -10,8 +10,7 @@ from scipy.signal import convolve2d
 
 import shuffledp as sdp
 from mse import is_the_variance, resolution, squared_errors
-from shuffledp.core.analyzer import Tally
-from shuffledp.core.estimate import Interval
+from shuffledp.core.analyzer import Interval, Tally
 from shuffledp.protocols import hadamard
 from shuffledp.protocols.hadamard import HadamardResponse, make_local, walsh_hadamard
 from support import first

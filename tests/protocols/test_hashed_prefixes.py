@@ -19,9 +19,10 @@ from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import hashed_prefixes
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_prefixes import decoder, design
-from shuffledp.protocols.hashed_prefixes.device import HashedPart, HashedPrefixes
-from shuffledp.protocols.hashed_prefixes.functions import (
+from shuffledp.protocols.hashed_prefixes.device import (
     Functions,
+    HashedPart,
+    HashedPrefixes,
     draw_functions,
     invert_matrix,
 )

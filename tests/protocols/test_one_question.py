@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 import shuffledp as sdp
-from shuffledp.core.analyzer import Tally
-from shuffledp.core.estimate import NormalError
+from shuffledp.core.analyzer import NormalError, Tally
 from shuffledp.core.randomizer import Shuffled
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.intervals.sample import sampling_variance

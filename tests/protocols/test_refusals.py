@@ -11,13 +11,12 @@ from shuffledp import protocols
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.texts import Keys
-from shuffledp.protocols import bundle, krr, tree
+from shuffledp.protocols import bundle, krr, split_and_mix, tree
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.hashed_prefixes.device import HashedPart, HashedPrefixes
 from shuffledp.protocols.hashed_tree import _Layout
 from shuffledp.protocols.server_noise import make_server_noise
 from shuffledp.protocols.shared.joint import PartSpec
-from shuffledp.protocols.split_and_mix import shares
 from shuffledp.protocols.split_and_mix.noise import NoiseShare, sampled_delta
 
 CROWD, PROMISE = Crowd(n=1000, honest=1.0), Promise(epsilon=1.0, delta=1e-6)
@@ -149,8 +148,8 @@ def test_a_huge_epsilon_is_no_promise():
     share = NoiseShare(rate=Fraction(1, 10), parts=10)
     assert sampled_delta(epsilon=701.0, reach=1, share=share, honest=10) == 1.0
     assert sampled_delta(epsilon=20.0, reach=1, share=share, honest=10) < 1.0
-    assert shares.secure_sum_delta(epsilon=701.0, delta0=0.0, log2_tv=-2000.0) == 1.0
-    near = shares.secure_sum_delta(epsilon=700.0, delta0=0.0, log2_tv=-1020.0)
+    assert split_and_mix.secure_sum_delta(epsilon=701.0, delta0=0.0, log2_tv=-2000.0) == 1.0
+    near = split_and_mix.secure_sum_delta(epsilon=700.0, delta0=0.0, log2_tv=-1020.0)
     assert near == pytest.approx((1 + math.exp(700)) * 2.0**-1020, rel=1e-12)
 
 

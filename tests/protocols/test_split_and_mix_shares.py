@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from shuffledp import ParameterError, UnsupportedError
-from shuffledp.protocols.split_and_mix import shares as module
-from shuffledp.protocols.split_and_mix.shares import (
+from shuffledp.protocols import split_and_mix as module
+from shuffledp.protocols.split_and_mix import (
     find_shares,
     log2_distance,
     published_shares,

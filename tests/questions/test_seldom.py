@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import shuffledp as sdp
-from shuffledp.core.estimate import NormalError
+from shuffledp.core.analyzer import NormalError
 from shuffledp.engine import Filter, Memory, OnInvalid, People, Reduce, find_engine, take_column
 from shuffledp.engine.chunks import Job
 from shuffledp.engine.codes import Coder

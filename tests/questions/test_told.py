@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import Bins, Tally
-from shuffledp.core.estimate import NormalError
+from shuffledp.core.analyzer import NormalError
 from shuffledp.engine import Collected, Filter, Form, OnInvalid, People, Reading
 from shuffledp.questions import QuestionAnswer
 from shuffledp.tasks import task_named

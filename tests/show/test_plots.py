@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.display import Curve, Number, Picture, as_text, draw_steps, find_steps
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.notebook import draw_distribution
 from shuffledp.show import estimates, style
 

@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import Bins, Cells
-from shuffledp.core.estimate import NormalError
+from shuffledp.core.analyzer import NormalError
 from shuffledp.numerics.intervals import DiscreteLaplaceError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace
 from shuffledp.tasks import Bin, Count, Histogram, Mean, Quantiles, Std, Sum, Variance, task_named

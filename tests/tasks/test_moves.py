@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.domain import Answers, Bits, Categories, Cells, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.tasks import Count, Histogram, Mean, Sum, Uniformity
 from shuffledp.tasks.distribution import Distribution

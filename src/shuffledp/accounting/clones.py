@@ -25,7 +25,7 @@ among them, so that (blanket.py)
 which positive_part.py bounds for many epsilons at once.
 
 **From below**, C is cut into cells: each cell's right end gives a lower bound for all of it. The cells are placed once,
-finest where that matters most. Masses and tails come from numerics/enclosures.
+finest where that matters most. Masses and tails come from numerics/masses.
 
 **Approximate local randomizers**: each message is (epsilon0, delta0)-local. With eta = 2 delta0 / p and
 growth = (1 + 2 eta)^(n - 1) - 1, for every such randomizer that all n people run,
@@ -65,7 +65,7 @@ from shuffledp.accounting.positive_part import mean_positive_parts
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.validate import below_one, positive, whole
-from shuffledp.numerics.enclosures import bound_at_most, bound_mass, bound_mills
+from shuffledp.numerics.masses import bound_at_most, bound_mass, bound_mills
 from shuffledp.numerics.rounding import UNIT
 
 LARGEST_N = 10**12

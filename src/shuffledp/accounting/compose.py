@@ -53,8 +53,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one, non_negative, number
-from shuffledp.numerics.enclosures import bound_normal_mills
-from shuffledp.numerics.masses import TINY
+from shuffledp.numerics.masses import TINY, bound_normal_mills
 from shuffledp.numerics.rounding import UNIT
 from shuffledp.numerics.search import find_smallest
 

@@ -44,11 +44,11 @@ import numpy as np
 from shuffledp.accounting.base import check_budget, find_level, invert
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import non_negative, whole
-from shuffledp.numerics.enclosures import bound_at_most
 from shuffledp.numerics.masses import (
     TINY,
     binomial_log_ratio,
     binomial_mass,
+    bound_at_most,
     sum_falling_series,
 )
 from shuffledp.numerics.rounding import dyadic_above, exp_lower, float_above

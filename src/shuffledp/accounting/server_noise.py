@@ -37,8 +37,7 @@ import numpy as np
 
 from shuffledp.accounting.base import Batch, find_level, invert
 from shuffledp.accounting.compose import compose_delta
-from shuffledp.accounting.decreasing_mean import BinomialTotal
-from shuffledp.accounting.moved_message import TwoBins, poisson_level
+from shuffledp.accounting.moved_message import BinomialTotal, TwoBins, poisson_level
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, non_negative, positive, whole

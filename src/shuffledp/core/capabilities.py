@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Annotated, Any, Protocol, get_type_hints
 
-from shuffledp.core.analyzer import Step, Tally
+from shuffledp.core.analyzer import Estimate, Step, Tally, Value
 from shuffledp.core.arrays import Codes, Counts, Floats
-from shuffledp.core.estimate import Estimate, Value
-from shuffledp.core.octets import MessageCode
 from shuffledp.core.privacy import Profile
-from shuffledp.core.randomizer import WordSource
+from shuffledp.core.randomizer import MessageCode, WordSource
 
 
 class Stream(Protocol):

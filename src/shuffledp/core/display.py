@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from shuffledp.core.estimate import Estimate
+    from shuffledp.core.analyzer import Estimate
 
 _LEVEL = 0.95
 _LINES = 20
@@ -126,7 +126,7 @@ def list_numbers(
 ) -> list[Number]:
     """List every number of the estimate; `label` names it if there is only one.
 
-    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> from shuffledp.core.analyzer import Estimate, NormalError
     >>> list_numbers(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9)), 0.5)[0].stderr
     1.0
     """
@@ -188,7 +188,7 @@ class Picture:
 def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
     """Bars; or, for a single number with known limits, its place between them.
 
-    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> from shuffledp.core.analyzer import Estimate, NormalError
     >>> make_picture(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9))).limits
     (0, 9)
     """
@@ -291,7 +291,7 @@ def shorten_label(label: str, width: int = _LABEL) -> str:
 def as_text(picture: Picture, limit: int = _LINES) -> str:
     """Lines of text: value, standard error, interval.
 
-    >>> from shuffledp.core.estimate import Estimate, NormalError
+    >>> from shuffledp.core.analyzer import Estimate, NormalError
     >>> pets = Estimate(value=np.array([120.0, -3.0]), error=NormalError(stderr=10.0),
     ...                 limits=(0, 200), labels=("cat", "owl"))
     >>> print(as_text(make_picture(pets)))

@@ -14,12 +14,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.analyzer import Analyzer
+from shuffledp.core.analyzer import Analyzer, Estimate
 from shuffledp.core.capabilities import Capabilities, CentralCapabilities
 from shuffledp.core.display import shorten_label
 from shuffledp.core.domain import Answers, Bins, Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import list_facts, say, stack
 from shuffledp.core.privacy import Guarantee, Model, Profile
 from shuffledp.core.randomizer import Randomizer, WordSource

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate, Value
 from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
 
 _START = datetime(1970, 1, 1)

@@ -27,12 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import Codes, Counts
 from shuffledp.core.capabilities import Stream
 from shuffledp.core.domain import PLACE_BITS, Bits, Cells, Domain, Integers, Reals, rounding_words
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource

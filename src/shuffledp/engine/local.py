@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import keep_freed_memory
 from shuffledp.core.domain import Domain, Reals, column
 from shuffledp.core.errors import (
@@ -16,7 +16,6 @@ from shuffledp.core.errors import (
     ParameterError,
     PositionError,
 )
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import WordSource, forget, randomize
 from shuffledp.engine.chunks import (

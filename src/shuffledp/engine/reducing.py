@@ -31,9 +31,19 @@ from shuffledp.core.errors import DataError, PositionError, show_value
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, read_arrays
-from shuffledp.engine.direct import BEYOND_BITS, POINT_BITS, count_rows, is_clean, write_direct
 from shuffledp.engine.formats import explain_unreadable
-from shuffledp.engine.people import MissingPerson, Of, People, Reduce, spell_names
+from shuffledp.engine.people import (
+    BEYOND_BITS,
+    POINT_BITS,
+    MissingPerson,
+    Of,
+    People,
+    Reduce,
+    count_rows,
+    is_clean,
+    spell_names,
+    write_direct,
+)
 from shuffledp.engine.queries import connect, stream_batches
 from shuffledp.engine.values import (
     BEYOND,

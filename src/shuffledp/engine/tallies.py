@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Answers, Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import (
@@ -28,7 +28,6 @@ from shuffledp.core.errors import (
     ShuffledpError,
     UnsupportedError,
 )
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import forget

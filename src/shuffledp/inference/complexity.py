@@ -37,10 +37,10 @@ from typing import Any
 
 import numpy as np
 
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Bits, Categories
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, Mechanism, ShuffleProtocol, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole

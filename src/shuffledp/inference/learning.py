@@ -21,6 +21,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import (
+    Estimate,
+    NormalError,
+    PostProcessed,
+    ScaledError,
+)
 from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.display import (
     Number,
@@ -34,12 +40,6 @@ from shuffledp.core.display import (
 )
 from shuffledp.core.domain import Categories, Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import (
-    Estimate,
-    NormalError,
-    PostProcessed,
-    ScaledError,
-)
 from shuffledp.core.notebook import (
     make_arrow,
     make_columns,

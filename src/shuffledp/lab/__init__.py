@@ -4,7 +4,6 @@ An experiment is a folder with a file `run.py`. Its docstring is a title and a p
 does and why; its function `run(context)` returns a `Result`: verdicts, figures, a table, the parameters used.
 """
 
-from shuffledp.lab.page import write_page
 from shuffledp.lab.runner import (
     Context,
     Drawn,
@@ -18,6 +17,7 @@ from shuffledp.lab.runner import (
     load,
     run_experiment,
     run_lab,
+    write_page,
 )
 
 __all__ = [

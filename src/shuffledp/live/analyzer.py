@@ -21,10 +21,9 @@ import numpy as np
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
 from shuffledp.core.errors import WireError
-from shuffledp.core.octets import Octets
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import honest_users
-from shuffledp.core.randomizer import Shuffled, WordSource
+from shuffledp.core.randomizer import Octets, Shuffled, WordSource
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole

@@ -18,16 +18,23 @@ import numpy as np
 
 from shuffledp.core.domain import Categories, Cells, Integers, Reals
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
-from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
+from shuffledp.core.randomizer import report_bytes
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, signing_public
 from shuffledp.live.servers import describe_dummies, serve_questions
-from shuffledp.live.wire.document import LARGEST_FLOOR, Collection, Texts, Windows, write_document
+from shuffledp.live.wire.document import (
+    LARGEST_FLOOR,
+    Collection,
+    Texts,
+    Windows,
+    pack_logo,
+    unpack_logo,
+    write_document,
+)
 from shuffledp.live.wire.hpke import public_bytes
-from shuffledp.live.wire.logo import pack_logo, unpack_logo
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
 from shuffledp.live.wire.question import Asking, read_asking, suggest_kind
 from shuffledp.live.wire.question import Question as WireQuestion

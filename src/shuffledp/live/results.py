@@ -16,10 +16,9 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value
 from shuffledp.core.display import Number, Picture, as_text, list_numbers
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.notebook import as_html, frame_page, make_table, say
 from shuffledp.live.notice import describe_trust
 from shuffledp.live.wire.document import Collection

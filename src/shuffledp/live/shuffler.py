@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.errors import WireError
-from shuffledp.core.octets import Octets
-from shuffledp.core.randomizer import WordSource
+from shuffledp.core.randomizer import Octets, WordSource
 from shuffledp.live.disk import draft_of, read_pieces, sync_folder, write_whole
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, TakenError, find_digest, recognize

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core import load_later
+from shuffledp.core.analyzer import Value
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.estimate import Value
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import (
     CentralMechanism,

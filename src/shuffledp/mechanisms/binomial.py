@@ -25,9 +25,9 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.noisy_count import BinomialCount
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Calibration, MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource

@@ -38,9 +38,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate, Interval, Value
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import DataError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import level as valid_level

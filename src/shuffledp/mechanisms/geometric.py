@@ -20,8 +20,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.capabilities import CentralCapabilities
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource

@@ -27,10 +27,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource

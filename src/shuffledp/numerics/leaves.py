@@ -22,10 +22,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from shuffledp.core.analyzer import Estimate, Interval, Value
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import number, whole
 from shuffledp.numerics.tree_noise import Tails, TreeNoise, find_radius

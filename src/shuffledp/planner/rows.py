@@ -19,13 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import Counts, Floats, distinct
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
-from shuffledp.core.estimate import Estimate
-from shuffledp.core.octets import report_bytes
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, Mechanism, ShuffleProtocol
+from shuffledp.core.randomizer import report_bytes
 from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named

@@ -25,11 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Answers, Categories, Columns
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import (
     Cost,
     Crowd,

@@ -31,10 +31,9 @@ from shuffledp.accounting.correlated import (
     calibrate,
     open_curve,
 )
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource

@@ -34,13 +34,11 @@ from numpy.typing import ArrayLike
 
 from shuffledp.accounting.base import find_level, gaussian_delta, gaussian_scale
 from shuffledp.accounting.compose import compose_delta
-from shuffledp.accounting.decreasing_mean import NoiseTotal
-from shuffledp.accounting.moved_message import TwoBins, dummies, poisson_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.accounting.moved_message import NoiseTotal, TwoBins, dummies, poisson_level
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
 from shuffledp.core.validate import level as valid_level
@@ -488,7 +486,7 @@ def _derive_functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], 
 def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
     """Return at least the true delta for `rows` independent pairs, each with its own T ~ total: losses add up.
 
-    >>> from shuffledp.accounting.decreasing_mean import PoissonTotal
+    >>> from shuffledp.accounting.moved_message import PoissonTotal
     >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"
     '7.0e-07'
     """

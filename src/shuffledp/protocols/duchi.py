@@ -21,7 +21,7 @@ from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
-from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
+from shuffledp.protocols.shared.sums import Affine, Quadratic, assemble_mean, growth, moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

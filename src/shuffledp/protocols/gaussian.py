@@ -40,7 +40,7 @@ from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower, float_above, log_upper
 from shuffledp.numerics.tape import table
 from shuffledp.protocols.shared.assembly import OneNumber
-from shuffledp.protocols.shared.mean import Affine, MeanAnalyzer, Quadratic
+from shuffledp.protocols.shared.sums import Affine, MeanAnalyzer, Quadratic
 
 _LONGEST = 1 << 12  # the largest noise of the table, in steps
 _MOST_STEPS = 32  # all pairs of values are compared for the shuffled view

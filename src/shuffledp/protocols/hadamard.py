@@ -25,13 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import ErrorLaw, Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words, distinct
 from shuffledp.core.domain import Categories
-from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
-from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import LATE, Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled, WordSource
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials, deal, deal_uniform

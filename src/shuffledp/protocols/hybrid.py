@@ -25,7 +25,7 @@ from shuffledp.numerics.tape import bernoulli
 from shuffledp.protocols.duchi import Duchi
 from shuffledp.protocols.piecewise import Piecewise
 from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
-from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
+from shuffledp.protocols.shared.sums import Affine, Quadratic, assemble_mean, growth, moment
 
 _CROSSOVER = 0.61
 """Up to here one bit has the smaller variance for every value."""

@@ -35,7 +35,7 @@ from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.validate import whole
-from shuffledp.numerics.enclosures import bound_at_most
+from shuffledp.numerics.masses import bound_at_most
 from shuffledp.numerics.rounding import UNIT, exp_lower, float_below
 from shuffledp.protocols.krr import KRR
 

@@ -20,9 +20,8 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories, find_outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
-from shuffledp.core.octets import NumberCode
 from shuffledp.core.protocol import LATE, Cost, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower

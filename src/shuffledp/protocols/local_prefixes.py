@@ -62,10 +62,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.blanket import Blanket
-from shuffledp.core.analyzer import Step, Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Step, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import LATE, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
 from shuffledp.core.texts import Keys, Spelt, Texts
@@ -83,8 +82,12 @@ from shuffledp.protocols.hashed_prefixes import (
 )
 from shuffledp.protocols.hashed_prefixes.decoder import Found, Seen, bound_tail
 from shuffledp.protocols.hashed_prefixes.design import LevelSight, level_tails, split_bits
-from shuffledp.protocols.hashed_prefixes.device import SEED_BITS
-from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns, draw_functions
+from shuffledp.protocols.hashed_prefixes.device import (
+    SEED_BITS,
+    Functions,
+    apply_columns,
+    draw_functions,
+)
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.shared.assembly import OneNumber, local, register, shuffled
 

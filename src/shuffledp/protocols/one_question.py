@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Answers, Bits, Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import Cost, Device, Parts, ShuffleProtocol, Spec
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
 from shuffledp.numerics.intervals.sample import bound_sampling, sampling_variance

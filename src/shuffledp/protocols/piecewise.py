@@ -31,7 +31,7 @@ from shuffledp.protocols.shared.assembly import (
     register,
     shuffled,
 )
-from shuffledp.protocols.shared.mean import Affine, Quadratic, assemble_mean, growth, moment
+from shuffledp.protocols.shared.sums import Affine, Quadratic, assemble_mean, growth, moment
 
 _MAX_SPAN = 1 << 15  # the window's last start; so there are at most 2^16 outputs to count
 _AT_ONCE = 1 << 22  # numbers in the windows of all codes that are dealt in one go

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.pure_total import MirroredTotal
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise, pure_delta
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource

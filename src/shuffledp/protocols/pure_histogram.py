@@ -15,11 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.protocol import LATE, Cost, Crowd, Least, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
 from shuffledp.core.validate import whole

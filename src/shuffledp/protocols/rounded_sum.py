@@ -39,11 +39,10 @@ import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, gaussian_scale
 from shuffledp.accounting.blanket import Blanket, BlanketProfile, two_level_blanket
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
@@ -52,11 +51,14 @@ from shuffledp.numerics.intervals import BoundedError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.search import find_largest_above
 from shuffledp.protocols.shared.assembly import OneNumber, register, shuffle
-from shuffledp.protocols.shared.mean import Affine, Quadratic, bound_error, moment
 from shuffledp.protocols.shared.sums import (
+    Affine,
+    Quadratic,
     answer,
     bound_bias,
+    bound_error,
     is_average,
+    moment,
     reach,
     read_scale,
     step,

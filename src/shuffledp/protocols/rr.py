@@ -13,11 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, bit_blanket
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole

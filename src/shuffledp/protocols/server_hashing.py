@@ -28,16 +28,14 @@ from typing import Any
 import numpy as np
 
 from shuffledp.accounting.server_noise import AddedLaw, Moved, Scattered, open_curve
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.capabilities import Capabilities
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate
-from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol, Unconditional
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
+from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.intervals import TwoBinomialsError

@@ -26,12 +26,11 @@ from typing import Any
 import numpy as np
 
 from shuffledp.accounting.server_noise import AmongDummies, Moved
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.capabilities import Capabilities
 from shuffledp.core.domain import Bits, Categories, Cells, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import ShuffleProtocol, Spec, Unconditional
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource

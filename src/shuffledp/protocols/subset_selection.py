@@ -20,9 +20,8 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled
+from shuffledp.core.randomizer import BitCode, Law, Message, Messages, Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli

@@ -23,13 +23,11 @@ import numpy as np
 
 from shuffledp.accounting.base import find_level, gaussian_scale
 from shuffledp.accounting.compose import compose_delta
-from shuffledp.accounting.decreasing_mean import PoissonTotal
-from shuffledp.accounting.moved_message import TwoBins, poisson_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.accounting.moved_message import PoissonTotal, TwoBins, poisson_level
+from shuffledp.core.analyzer import Estimate, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Cells, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Cost, Crowd, CurvedNoise, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
 from shuffledp.core.validate import whole

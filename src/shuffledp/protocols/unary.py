@@ -25,9 +25,8 @@ from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.octets import BitCode
 from shuffledp.core.protocol import LATE, Cost, Least, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import BitCode, Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import exp_lower

@@ -31,11 +31,10 @@ import numpy as np
 
 from shuffledp.accounting.base import gaussian_scale
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
-from shuffledp.core.analyzer import Tally, tally_ones
+from shuffledp.core.analyzer import ErrorLaw, Estimate, Interval, Tally, Value, tally_ones
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Integers, Reals, rounding_words
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole

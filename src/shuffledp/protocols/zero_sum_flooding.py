@@ -53,11 +53,10 @@ import numpy as np
 
 from shuffledp.accounting.base import find_level
 from shuffledp.accounting.exact import shuffled_delta
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Integers, Reals
 from shuffledp.core.errors import DataError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Cost, Crowd, NoiseAccountant, Parts, Promise, pure_delta
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole

@@ -28,11 +28,10 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.noisy_count import BinomialCount, binomial_level
-from shuffledp.core.analyzer import Tally, tally_ones
+from shuffledp.core.analyzer import Estimate, Tally, tally_ones
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Bits
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, whole

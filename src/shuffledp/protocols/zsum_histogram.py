@@ -22,11 +22,10 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.moved_message import IndependentBins, independent_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.display import (
     Moment,
     Number,
@@ -26,7 +27,6 @@ from shuffledp.core.display import (
     write_dates,
 )
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import (
     Columns,
     as_html,

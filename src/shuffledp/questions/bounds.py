@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.arrays import Bools, Floats
 from shuffledp.core.display import MOMENTS, Number
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import say_of

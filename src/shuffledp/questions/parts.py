@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shuffledp import protocols
+from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Bins, Categories, Domain, Integers
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Estimate, NormalError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import Mechanism, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
@@ -145,7 +145,7 @@ def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimat
     """Return the estimate with dates in the labels of bins, days and points of a cdf; by group, too.
 
     >>> from shuffledp import Integers
-    >>> from shuffledp.core.estimate import NormalError
+    >>> from shuffledp.core.analyzer import NormalError
     >>> from shuffledp.tasks import Histogram
     >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
     >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), limits=(0, 7), labels=("15889", "15890"))

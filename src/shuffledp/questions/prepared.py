@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.arrays import Bools, Counts
 from shuffledp.core.errors import DataError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource

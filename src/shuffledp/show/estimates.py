@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.arrays import Floats
 from shuffledp.core.display import (
     QUARTILES,
@@ -32,7 +33,6 @@ from shuffledp.core.display import (
     shorten_label,
 )
 from shuffledp.core.errors import MismatchError, UnsupportedError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.notebook import as_prose, draw_distribution, frame_page
 from shuffledp.show.style import (
     FAINT,

@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
+from shuffledp.core.analyzer import Estimate
 from shuffledp.core.display import Picture
 from shuffledp.core.domain import Answers
 from shuffledp.core.errors import MismatchError, ParameterError
-from shuffledp.core.estimate import Estimate
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
 from shuffledp.tasks.distribution import Distribution, Uniformity

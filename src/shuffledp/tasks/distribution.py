@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Value
 from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import MismatchError
-from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.validate import below_one
 from shuffledp.numerics.rounding import float_above

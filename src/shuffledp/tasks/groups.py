@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate, Interval, Value
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.display import Picture, make_picture
 from shuffledp.core.domain import Answers, Categories, Cells, Domain, Integers, Reals, column
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Interval, Value
 from shuffledp.core.task import Column, Declared, Task, say_of
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.intervals import (
@@ -598,7 +598,7 @@ def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
 
     More than one is hidden where everybody has that many different values: then one bin has everybody once.
 
-    >>> from shuffledp.core.estimate import NormalError
+    >>> from shuffledp.core.analyzer import NormalError
     >>> both = Estimate(value=np.array([3.0, 9.0]), error=NormalError(stderr=np.ones(2)), limits=(0.0, 9.0), labels=("a", "b"))
     >>> leave_out(both, 2, 1).value, leave_out(both, 2, 1).stderr
     (3.0, 1.0)

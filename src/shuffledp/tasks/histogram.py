@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Value
 from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Categories, Domain, Integers
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number, whole
 from shuffledp.tasks.totals import LOWER, UPPER, is_whole, mean_square

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate, Value
 from shuffledp.core.arrays import Floats
 from shuffledp.core.display import Curve, Picture, make_picture
 from shuffledp.core.domain import Bins, Cells, Integers, column
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.numerics.leaves import LeafError, read_points

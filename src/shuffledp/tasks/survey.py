@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Value
 from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Answers
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Value
 from shuffledp.core.task import Column, Declared, Task
 from shuffledp.tasks.totals import mean_square
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate, Value
 from shuffledp.core.display import shorten_label
 from shuffledp.core.domain import Bits, Domain, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.task import Column, Declared, Option, Task, say_of
 from shuffledp.core.validate import number, positive, whole
 from shuffledp.numerics.rounding import float_above

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import Estimate, Value
 from shuffledp.core.arrays import Floats
 from shuffledp.core.domain import Domain
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.estimate import Estimate, Value
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
 

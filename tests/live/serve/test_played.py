@@ -10,7 +10,7 @@ import pytest
 import live_support as live
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError, WireError
 from shuffledp.live.serve import Rehearsal, Sent, rehearse
-from shuffledp.live.serve.simulate import seal_people
+from shuffledp.live.serve.rehearse import seal_people
 from shuffledp.live.wire.report import join_upload, seal_report
 
 rehearsing = pytest.importorskip("shuffledp.live.serve.rehearse")

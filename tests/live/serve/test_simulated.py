@@ -12,7 +12,7 @@ from shuffledp.core.errors import DataError, MismatchError, WireError
 from shuffledp.live.serve import Sent, read_places, send_people, try_survey
 from shuffledp.live.wire.report import open_report, split_upload
 
-simulating = pytest.importorskip("shuffledp.live.serve.simulate")
+simulating = pytest.importorskip("shuffledp.live.serve.rehearse")
 
 COST = {"task": "sum", "lower": 0, "upper": 4, "by": "way", "groups": ["car", "bus"]}
 HOME = {"task": "count", "asked": {"answers": ["nein", "ja"]}}

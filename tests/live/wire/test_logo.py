@@ -12,8 +12,7 @@ import live_support as live
 import shuffledp as sdp
 from shuffledp.live.design import read_survey
 from shuffledp.live.wire import Collection
-from shuffledp.live.wire.document import Texts
-from shuffledp.live.wire.logo import MOST_BYTES, check_logo, pack_logo, unpack_logo
+from shuffledp.live.wire.document import MOST_BYTES, Texts, check_logo, pack_logo, unpack_logo
 
 SURVEY = (
     'epsilon = 1.0\ndelta = 1e-6\n[questions.home]\ntask = "count"\n[collection]\npeople = 100\n'

@@ -10,9 +10,16 @@ from shuffledp.live.serve.client import Operator, fetch_document, read_link, sen
 from shuffledp.live.serve.folders import Home, Place, Role, find_port, play_roles
 from shuffledp.live.serve.http import Certificate, choose_certificate, require_serve
 from shuffledp.live.serve.operator import Desk, Planner, run_desk
-from shuffledp.live.serve.rehearse import Rehearsal, rehearse
+from shuffledp.live.serve.rehearse import (
+    Rehearsal,
+    Sent,
+    Simulated,
+    read_places,
+    rehearse,
+    send_people,
+    try_survey,
+)
 from shuffledp.live.serve.shuffler import run_shuffler
-from shuffledp.live.serve.simulate import Sent, Simulated, read_places, send_people, try_survey
 
 __all__ = [
     "Certificate",

@@ -48,7 +48,7 @@ from shuffledp.live.serve.http import (
     run_loop,
     show_asset,
 )
-from shuffledp.live.serve.simulate import make_decreasing_law
+from shuffledp.live.serve.rehearse import make_decreasing_law
 from shuffledp.live.wire.document import LARGEST_FLOOR
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import foresee_estimate, measure_sight
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from shuffledp.core.estimate import Estimate
+    from shuffledp.core.analyzer import Estimate
     from shuffledp.live.design import Design
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
     from shuffledp.live.wire.document import Collection

@@ -21,7 +21,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Bools
 from shuffledp.core.errors import WireError
-from shuffledp.core.octets import Octets
+from shuffledp.core.randomizer import Octets
 from shuffledp.live.analyzer import open_records
 from shuffledp.live.shuffler import Reply, Shuffler, draw_dummies, open_reports, seal_plains
 from shuffledp.live.wire.document import Collection

@@ -5,7 +5,7 @@ what servers add, `promise` what holds then, `document` the collection that ever
 encryption, `report` what a device sends and what the shuffler hands to the analyzer.
 """
 
-from shuffledp.core.octets import Decoded, MessageCode
+from shuffledp.core.randomizer import Decoded, MessageCode
 from shuffledp.live.wire.document import Collection, ShufflerKey, Texts, Windows, write_document
 from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Noise, Pledge, compute_guarantee

@@ -54,7 +54,7 @@ def public_bytes(secret: bytes) -> bytes:
 def seal(plain: bytes, public: bytes, info: bytes) -> bytes:
     """Encrypt for the holder of the private key: 32 bytes of encapsulated key, then the ciphertext.
 
-    >>> from shuffledp.core.octets import OVERHEAD
+    >>> from shuffledp.core.randomizer import OVERHEAD
     >>> secret = bytes(range(32))
     >>> sealed = seal(b"yes", public_bytes(secret), b"where it belongs")
     >>> len(sealed) == len(b"yes") + OVERHEAD, open_sealed(sealed, secret, b"where it belongs")

@@ -23,9 +23,8 @@ from shuffledp import tasks
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Cells, Integers, Reals, read_places
 from shuffledp.core.errors import DataError, ShuffledpError, WireError
-from shuffledp.core.octets import MessageCode
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.core.randomizer import encode_places, tape_width
+from shuffledp.core.randomizer import MessageCode, encode_places, tape_width
 from shuffledp.core.task import Task
 from shuffledp.core.texts import ALPHABETS, Keys, Texts
 from shuffledp.live.wire.noise import Added, DummyKind, HashedDummies, read_dummies

@@ -25,8 +25,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.errors import WireError
-from shuffledp.core.octets import Octets
-from shuffledp.core.randomizer import WordSource
+from shuffledp.core.randomizer import Octets, WordSource
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.hpke import SUITE, open_sealed, seal
 from shuffledp.live.wire.question import CHOICE_BITS

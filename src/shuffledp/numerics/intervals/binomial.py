@@ -24,8 +24,8 @@ from typing import Protocol
 
 import numpy as np
 
+from shuffledp.core.analyzer import Interval, Value
 from shuffledp.core.arrays import Bools, Counts, Floats
-from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics import masses
 from shuffledp.numerics.masses import binomial_at_least

@@ -63,8 +63,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from shuffledp.core.analyzer import Interval, Value
 from shuffledp.core.arrays import Bools, Counts, Floats
-from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.cut_laplace import CutLaplaceSum
 from shuffledp.numerics.intervals.binomial import have_both_signs

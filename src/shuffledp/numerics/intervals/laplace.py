@@ -35,9 +35,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from shuffledp.core.analyzer import Interval, Value
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.estimate import Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.masses import log_negative_binomial
 from shuffledp.numerics.rounding import exp_bounds

@@ -43,8 +43,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.core.analyzer import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.arrays import Bools, Floats
-from shuffledp.core.estimate import ErrorLaw, Estimate, Interval, Value
 from shuffledp.core.validate import level as valid_level
 from shuffledp.numerics.intervals.laplace import (
     DifferenceError,

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from shuffledp.core.analyzer import Step
 from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.texts import Spelt
-from shuffledp.protocols.hashed_prefixes.functions import Functions, apply_columns, tabulate
+from shuffledp.protocols.hashed_prefixes.device import Functions, apply_columns, tabulate
 
 _STAGE = 8.0  # by how much thresholds fall from stage to stage
 _NEARLY = 0.7  # of a stage's threshold: who has fewer people is left to the next stage

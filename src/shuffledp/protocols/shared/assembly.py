@@ -31,7 +31,6 @@ import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, Computational, bound_generator
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.octets import NumberCode
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import (
     HONEST,
@@ -47,7 +46,7 @@ from shuffledp.core.protocol import (
     Spec,
     Unconditional,
 )
-from shuffledp.core.randomizer import tape_width
+from shuffledp.core.randomizer import NumberCode, tape_width
 from shuffledp.core.validate import fraction_of_one
 from shuffledp.numerics.rounding import float_above, float_below
 from shuffledp.numerics.search import find_largest_above

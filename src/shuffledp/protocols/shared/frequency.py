@@ -20,11 +20,10 @@ from typing import Protocol
 
 import numpy as np
 
-from shuffledp.core.analyzer import Tally
+from shuffledp.core.analyzer import ErrorLaw, Estimate, Tally
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.estimate import ErrorLaw, Estimate
 from shuffledp.core.randomizer import Message, Shuffled
 from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
 

@@ -21,8 +21,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Words
 from shuffledp.core.domain import Categories, find_outside
 from shuffledp.core.errors import DataError, UnsupportedError
-from shuffledp.core.octets import NumberCode
-from shuffledp.core.randomizer import Message, Shuffled
+from shuffledp.core.randomizer import Message, NumberCode, Shuffled
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import check_degree, multiples, multiply, solutions

@@ -1,6 +1,0 @@
-"""`python -m shuffledp.cli`: the command line."""
-
-from shuffledp.cli import app
-
-if __name__ == "__main__":
-    app(prog_name="shuffledp")
