@@ -144,8 +144,8 @@ CLAIMS = (
         trust="as the guarantee beside it",
     ),
     Claim(
-        name="what shuffling makes",
-        says=rf"Shuffling makes epsilon = (?:{_AMOUNT}) of epsilon0 = (?:{_AMOUNT}) \(delta = (?:{_AMOUNT})\)",
+        name="what shuffling gives",
+        says=rf"Shuffling turns epsilon0 = (?:{_AMOUNT}) into epsilon = (?:{_AMOUNT}) \(delta = (?:{_AMOUNT})\)",
         sees="all messages of a shuffle without senders, of any randomizer with that local epsilon",
         trust=_SHUFFLER,
     ),

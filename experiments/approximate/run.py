@@ -1,13 +1,12 @@
-"""Approximate local randomizers: what shuffling makes of Gaussian noise
+"""Approximate local randomizers: what shuffling does for Gaussian noise
 
 A randomizer that is epsilon0-local except with probability delta0, such as Gaussian noise, is amplified, too.
 Papers pay for it with about (e^epsilon + 1) n delta0: a comparison of all n messages with pure ones by total
 variation. Our theorem replaces the sum e^epsilon + 1 by the difference e^epsilon - 1, which for a well
 amplified round is tens of times smaller, and the first of the n terms by a single delta0. It is compared with
-the exact delta of small random channels, with the usual form, and with the blanket of a device that adds Gaussian
-noise on a grid, whose law we know: there a known law beats any statement about (epsilon0, delta0). What the device
-says of its error is measured, and compared with other devices at the same promise.
-"""
+the exact delta of small random channels, with the usual form, and with the blanket of a device that adds
+Gaussian noise on a grid, whose law we know: there a known law beats any statement about (epsilon0, delta0).
+What the device says of its error is measured, and compared with other devices at the same promise."""
 
 import math
 from fractions import Fraction

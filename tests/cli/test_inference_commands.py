@@ -393,8 +393,8 @@ class TestPeopleNeeded:
         assert result.exit_code == 0, result.output
         text = " ".join(result.stdout.split())
         assert "central 300 people (geometric; exact)" in text
-        assert "So many are enough" in text
-        assert "shuffle" not in text.split("So many")[0]
+        assert "These numbers are enough" in text
+        assert "shuffle" not in text.split("These numbers")[0]
 
     def test_tests_and_laws(self, shuffledp):
         words = ("people-needed", "identity_test", "--law", "1/2,1/4,1/4", "--alpha", "0.3")

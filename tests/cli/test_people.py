@@ -49,8 +49,8 @@ def test_the_terminal_says_what_is_protected(shuffledp, trips, tmp_path):
 def test_a_column_that_looks_like_a_person_is_asked_about(shuffledp, trips):
     """By its name, on standard error; a column of another name is not."""
     said = shuffledp("run", "count", trips, "--column", "late", *COMMON)
-    assert "Does 'user_id' say whom a row is about?" in said.stderr
-    assert "say --person user_id" in said.stderr
+    assert "Does 'user_id' say which person a row is about?" in said.stderr
+    assert "add --person user_id" in said.stderr
     assert "Each row is taken to be one person: protected is one row." in said.stdout
     plain = write({"late": ROWS["late"], "day": ROWS["day"]}, trips.with_name("plain.csv"))
     assert "Does" not in shuffledp("run", "count", plain, "--column", "late", *COMMON).stderr
@@ -92,9 +92,7 @@ def test_a_survey_says_it_itself(shuffledp, trips, tmp_path):
     found = json.loads(shuffledp("run", survey, trips, "--seed", 1, "--json").stdout)
     assert (found["n"], found["unit"]) == (200, "person")
     said = shuffledp("run", survey, trips, *PERSON)
-    assert "--person is for one question: a survey file says it itself" in " ".join(
-        said.stderr.split()
-    )
+    assert "--person is for one question: a survey file states it" in " ".join(said.stderr.split())
 
 
 def test_messages_tallies_and_estimates(shuffledp, trips):

@@ -175,7 +175,7 @@ def test_hints_can_be_pasted_into_a_shell(shuffledp, tmp_path):
     """Names with blanks stand in quotes, for a shell and for a filter."""
     (tmp_path / "x.csv").write_text("user id,party vote\n" + "1,yes\n2,no\n" * 200)
     asked = ("run", "count", "x.csv", "--column", "party vote", *PROMISE)
-    assert "say --person 'user id'." in shuffledp(*asked).stderr
+    assert "add --person 'user id'." in shuffledp(*asked).stderr
     assert "'party vote': give its name, --column" in shuffledp(*asked[:3], *PROMISE).stderr
     wrong = shuffledp(*asked, "--where", "party vote = 'yes'").stderr
     assert 'a column whose name has blanks stands in double quotes: "party vote")' in wrong
@@ -288,7 +288,9 @@ def test_a_plan_is_tried_on_a_file_as_run_reads_it(shuffledp, tmp_path):
     said = ("--on-invalid", "drop", "--dates", "dmy", "--where", "day < '2024-04-01'")
     found = json.loads(shuffledp(*asked, *said, "--json").stdout)
     assert (found["left_out"], found["questions"]["home"]["of"]) == (200, 400)
-    assert "200 of 600 people had a value that no device sends" in shuffledp(*asked, *said).stdout
+    assert (
+        "200 of 600 people had a value that no device would send" in shuffledp(*asked, *said).stdout
+    )
     spoken = 'task = "count"\nasked = { answers = ["no", "ja"] }'
     (tmp_path / "s.toml").write_text(
         (tmp_path / "s.toml").read_text().replace('task = "count"', spoken)

@@ -81,14 +81,17 @@ def test_plan(shuffledp, questions):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--liars", 0.01), "--liars is for one question: the plan of a survey has no use for it"),
+        (
+            ("--liars", 0.01),
+            "--liars is for one question: it does not apply to the plan of a survey",
+        ),
         (("--model", "both"), "model='both' must be 'shuffle', 'local' or 'central'"),
-        (("--groups", "a,b"), "--groups is for one question: a survey file says it itself"),
-        (("--max-bytes", 99), "--max-bytes is for one question: the plan"),
-        (("--local-epsilon", 0), "--local-epsilon is for one question: the plan"),
-        (("--upper", 1), "--upper is for one question: a survey file says it itself"),
-        (("--delta", 0), "--delta is for one question: a survey file says it itself"),
-        (("--honest", 0.5), "--honest is for one question: a survey file says it itself"),
+        (("--groups", "a,b"), "--groups is for one question: a survey file states it"),
+        (("--max-bytes", 99), "--max-bytes is for one question: it does not apply"),
+        (("--local-epsilon", 0), "--local-epsilon is for one question: it does not apply"),
+        (("--upper", 1), "--upper is for one question: a survey file states it"),
+        (("--delta", 0), "--delta is for one question: a survey file states it"),
+        (("--honest", 0.5), "--honest is for one question: a survey file states it"),
     ],
 )
 def test_what_a_plan_of_a_survey_does_not_take(shuffledp, questions, words, said):
@@ -150,7 +153,7 @@ def test_messages_and_tallies(shuffledp, people, questions, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Name the files of people, too"),
+        ((), "name the files of people, too"),
         (("p.csv", "--task", "count"), "--task is for one question"),
         (("p.csv", "--epsilon", 1), "--epsilon is for one question"),
         (("p.csv", "--categories", "a,b"), "--categories is for one question"),

@@ -247,7 +247,7 @@ def test_a_survey_says_its_groups_itself(tmp_path, monkeypatch):
     )
     result = CliRunner().invoke(app, ["run", "s.toml", "people.csv", "--by", "way"])
     assert result.exit_code == 2
-    assert "a survey file says it itself" in result.stderr
+    assert "a survey file states it" in result.stderr
 
 
 def test_plans_by_group_are_those_of_pairs():

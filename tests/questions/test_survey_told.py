@@ -30,7 +30,7 @@ BASE = 'epsilon = 1\ndelta = 1e-6\n[questions.home]\ntask = "count"\n'
         (BASE + "max_rows = 1.5\n", r"s\.toml, line 5: question 'home': max_rows=1\.5 must be a whole number"),
         (BASE + 'groups = ["a", "b"]\n', r"question 'home': groups needs by: the column that says who is in which group"),
         (BASE + 'by = "way"\ngroups = ["a"]\n', r"s\.toml, line 6: question 'home': groups=\['a'\] must be at least two"),
-        (BASE + 'reduce = "sum"\n', r"question 'home': reduce needs person: the column that says whom a row is about"),
+        (BASE + 'reduce = "sum"\n', r"question 'home': reduce needs person: the column that says which person a row is about"),
         (BASE + 'on_invalid = "skip"\n', r"s\.toml, line 5: question 'home': on_invalid='skip' must be one of error, drop"),
         (BASE.replace('"count"', '"modus"'), r"s\.toml, line 4: question 'home': task='modus' must be one of"),
         (BASE.replace('"count"', '"uniformity"'), r"question 'home': the planner does not rank protocols for uniformity"),

@@ -116,7 +116,7 @@ class TestPrivacyCurves:
         for text in ("clones 2023", "blanket", "200 honest users, epsilon0 = 1."):
             assert f">{text}<" in drawn, text
         assert re.search(
-            r">Shuffling makes epsilon = [0-9.]+ of epsilon0 = 1 \(delta = 1e-6\)<", drawn
+            r"Shuffling turns epsilon0 = 1 into epsilon = [0-9.]+ \(delta = 1e-6\)<", drawn
         )
 
     def test_points_and_dashes_for_many_bounds(self, tmp_path):

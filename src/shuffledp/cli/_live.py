@@ -52,7 +52,10 @@ def describe_collection(collection: sdp.live.wire.Collection) -> str:
         for each in collection.questions
     ]
     if collection.pledge.one_question:
-        lines += ["", "A report answers one of them, chosen at random, with the whole floor."]
+        lines += [
+            "",
+            "A report answers one of them, chosen at random; that answer uses the whole floor.",
+        ]
     lines += [
         "",
         f"A report has {collection.report_size} bytes, whatever the answers are.",
@@ -84,12 +87,12 @@ def tell_simulated(simulated: sdp.live.serve.Simulated, *, as_json: bool = False
     """Say who was left out of a file, and to the operator alone which values became others.
 
     >>> tell_simulated(sdp.live.serve.Simulated(places={"home": [0, 1]}, left_out=3))
-    3 of 5 people had a value that no device sends, and were left out.
+    3 of 5 people had a value that no device would send, and were left out.
     """
     if simulated.left_out and not as_json:
         everybody = simulated.people + simulated.left_out
         typer.echo(
-            f"{simulated.left_out:,} of {everybody:,} people had a value that no device sends, and were left out."
+            f"{simulated.left_out:,} of {everybody:,} people had a value that no device would send, and were left out."
         )
     for said in simulated.recoded:
         typer.echo(f"For you alone (exact, so not private): {said}.", err=True)

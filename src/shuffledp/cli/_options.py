@@ -121,7 +121,7 @@ TASK_NAMES = [name for name, task in sdp.tasks.TASKS.items() if task.elsewhere i
 TaskArgument = Annotated[
     str,
     typer.Argument(
-        help=f"The question: {', '.join(TASK_NAMES)}; or a survey file, survey.toml.",
+        help=f"The question: {', '.join(TASK_NAMES)}; or a survey file, such as survey.toml.",
         show_default=False,
         autocompletion=complete_task,
     ),
@@ -169,21 +169,21 @@ _WherePublicOption = Annotated[
     bool,
     _data(
         "--where-public",
-        help="Declare that everybody may know whom --where takes. Otherwise, with --ledger, everybody stays, and the "
-        "others count as nothing.",
+        help="Declare that it is public who matches --where. Otherwise, with --ledger, everybody stays in n, and "
+        "people who do not match count as nothing.",
     ),
 ]
 _MissingOption = Annotated[
     str | None,
     _data(
-        help="How a missing value is spelt, comma-separated, such as NA,-9; an empty field always is one. "
+        help="How missing values are written, comma-separated, such as NA,-9; an empty field is always missing. "
         "Default: NA, N/A, #N/A, <NA>, NaN, null, none."
     ),
 ]
 _DelimiterOption = Annotated[
     str | None,
     _data(
-        help="What separates the fields of a CSV, such as ; or tab. Default: found in its first lines."
+        help="The separator of the fields of a CSV, such as ; or tab. Default: detected from its first lines."
     ),
 ]
 _DecimalOption = Annotated[
@@ -201,7 +201,9 @@ _DatesOption = Annotated[
 ]
 _EncodingOption = Annotated[
     str | None,
-    _data(help="The encoding of text, such as latin-1. Default: UTF-8, or UTF-16 with its mark."),
+    _data(
+        help="The encoding of text, such as latin-1. Default: UTF-8, or UTF-16 with a byte order mark."
+    ),
 ]
 _OnInvalidOption = Annotated[
     str,
@@ -218,7 +220,7 @@ ProtocolOption = Annotated[
     ),
 ]
 MaxMessagesOption = Annotated[
-    float | None, _privacy(help="Messages a person may send, on average.")
+    float | None, _privacy(help="The most messages a person may send, on average.")
 ]
 _HonestShare = Annotated[
     float | None,
@@ -322,7 +324,7 @@ class ReadingOptions(FileOptions):
         if self.where is None:
             if self.where_public:
                 raise sdp.UnsupportedError(
-                    "--where-public needs --where: the filter that it is about"
+                    "--where-public needs --where: the filter that it declares public"
                 )
             return None
         return sdp.engine.Filter.read(self.where, self.missing, public=self.where_public)
@@ -378,7 +380,7 @@ class PrivacyOptions(ColumnOptions):
     bounds_share: Annotated[
         float | None,
         _privacy(
-            help="Share of epsilon and delta to estimate --lower auto and --upper auto with; default: 0.1."
+            help="Share of epsilon and delta spent on estimating --lower auto and --upper auto; default: 0.1."
         ),
     ] = None
 
@@ -397,7 +399,9 @@ _GROUPS = sdp.tasks.Option(name="groups", kind=tuple, help="The public groups.")
 class GroupOptions:
     """For which groups a question is asked."""
 
-    by: Annotated[str | None, _data(help="The column of groups: answer for each of them.")] = None
+    by: Annotated[
+        str | None, _data(help="The column of groups: answer the question for each group.")
+    ] = None
     groups: Annotated[str | None, _data(help="The public groups, comma-separated; needs --by.")] = (
         None
     )
@@ -415,14 +419,15 @@ class PeopleOptions:
     person: Annotated[
         str | None,
         _data(
-            help="The column that says whom a row is about; several with commas. Without it: each row."
+            help="The column that says which person a row is about, or several, comma-separated. Default: each row "
+            "is one person."
         ),
     ] = None
     reduce: Annotated[
         str | None,
         _data(
-            help="What one person's rows become: sum, mean, min, max, any, all, rows, one, 'first by COLUMN' or "
-            "'last by COLUMN'."
+            help="How to make one value of a person's rows: sum, mean, min, max, any, all, rows, one, 'first by "
+            "COLUMN' or 'last by COLUMN'."
         ),
     ] = None
     of: Annotated[
@@ -430,17 +435,19 @@ class PeopleOptions:
         _data(help="What the answer is about: people, or rows (needs --max-rows)."),
     ] = None
     max_rows: Annotated[
-        int | None, _data(help="The most rows of a person that count, with --of rows.")
+        int | None, _data(help="With --of rows: how many rows of one person count at most.")
     ] = None
     max_categories: Annotated[
         int | None,
         _data(
-            help="Count a person in up to so many different categories of a histogram, once in each."
+            help="Count a person in up to this many different categories of a histogram, once in each."
         ),
     ] = None
     missing_person: Annotated[
         str | None,
-        _data(help="A row that names nobody: error, drop, or own (it is a person of its own)."),
+        _data(
+            help="What to do with a row that names no person: error, drop, or own (count it as a separate person)."
+        ),
     ] = None
 
     @property
@@ -505,7 +512,7 @@ class OutputOptions:
         bool,
         _output(
             "--population",
-            help="These people are a random sample: also show shares of the population, with sampling error.",
+            help="Treat these people as a random sample: also show shares of the population, with sampling error.",
         ),
     ] = False
     out: OutOption = None
@@ -530,10 +537,16 @@ class BudgetOptions:
         Path | None, _budget(help="Charge the release to this ledger (.json, .sqlite).")
     ] = None
     budget_epsilon: Annotated[
-        float | None, _budget(help="Total epsilon of all releases together; state it once.")
+        float | None,
+        _budget(
+            help="Total epsilon of all releases together; only the first release has to state it."
+        ),
     ] = None
     budget_delta: Annotated[
-        float | None, _budget(help="Total delta of all releases together; state it once.")
+        float | None,
+        _budget(
+            help="Total delta of all releases together; only the first release has to state it."
+        ),
     ] = None
     budget_reserve: Annotated[
         float,

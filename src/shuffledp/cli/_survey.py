@@ -53,7 +53,7 @@ def plan_survey(
     Refused are options that a survey file has `said`, and `other` ones that its plan has no use for.
     """
     _refuse(said)
-    _refuse(other, "the plan of a survey has no use for it")
+    _refuse(other, "it does not apply to the plan of a survey")
     if n is None:
         raise sdp.ParameterError("n", n, "must be given: how many people take part")
     survey = sdp.Survey.load(path, model=model)
@@ -82,7 +82,7 @@ def read_questions(
         # These have defaults, so only another value tells that they were given.
         other = {"on_invalid": privacy.on_invalid != "error"}
         _refuse({**other, "population": population})
-        _refuse({"allow_large_delta": privacy.allow_large_delta}, "a survey has no use for it")
+        _refuse({"allow_large_delta": privacy.allow_large_delta}, "it does not apply to a survey")
         given = None if privacy.model == "shuffle" else privacy.model.value
         return sdp.Survey.load(task, model=given)
     if privacy.epsilon is None:
@@ -146,8 +146,8 @@ def _ask_about_person(survey: sdp.Survey, columns: Mapping[str | None, sdp.engin
     likely = sdp.engine.looks_like_person([*names])
     if likely:
         typer.echo(
-            f"Does {likely[0]!r} say whom a row is about? Each row is taken to be one person; if people have several "
-            f"rows, say --person {_quote(likely[0])}.",
+            f"Does {likely[0]!r} say which person a row is about? Each row is taken to be one person; if people "
+            f"have several rows, add --person {_quote(likely[0])}.",
             err=True,
         )
 
@@ -199,7 +199,7 @@ def check_targets(output: OutputOptions, *, survey: bool) -> None:
     check_picture(output.plot, force=output.force, page=True)
 
 
-def _refuse(given: dict[str, Any], why: str = "a survey file says it itself") -> None:
+def _refuse(given: dict[str, Any], why: str = "a survey file states it") -> None:
     """Refuse options that a survey states itself: what it asks, and how privately."""
     said = [name for name, value in given.items() if value is not None and value is not False]
     if said:

@@ -42,13 +42,14 @@ def amplify(
     levels: Annotated[
         str | None,
         typer.Option(
-            help="In place of --epsilon0 and --n: people choose their own epsilon0 of k-ary randomized response, "
+            help="In place of --epsilon0 and --n: how many people use which epsilon0 of k-ary randomized response, "
             "such as 0.5:2000,2:8000 (needs --k)."
         ),
     ] = None,
     delta0: Delta0Option = 0.0,
     check_in: Annotated[
-        float, typer.Option(help="The probability that a person takes part, by a secret coin.")
+        float,
+        typer.Option(help="The probability that a person takes part, decided by a secret coin."),
     ] = 1.0,
     adaptive: Annotated[
         bool,
@@ -124,7 +125,7 @@ def amplify(
 def _tell_levels(
     text: str, k: int | None, delta: float, honest: float, *, alone: bool, as_json: bool
 ) -> None:
-    """Say what people of each level are promised: hidden among all, and if their messages tell the level."""
+    """Say what people of each level are promised: if messages hide their level, and if messages reveal it."""
     if not alone or k is None:
         raise sdp.UnsupportedError("--levels needs --k, and goes with --delta and --honest alone")
     people = _read_levels(text)
@@ -146,13 +147,13 @@ def _tell_levels(
         return
     for epsilon0, count in people.items():
         say(
-            f"epsilon0 = {epsilon0:g}, {count:,} people: epsilon = {round_up(hidden[epsilon0].epsilon, 4)} among all, "
-            f"{round_up(visible[epsilon0].epsilon, 4)} if messages tell the level"
+            f"epsilon0 = {epsilon0:g}, {count:,} people: epsilon = {round_up(hidden[epsilon0].epsilon, 4)} if messages "
+            f"hide the level, {round_up(visible[epsilon0].epsilon, 4)} if they reveal it"
         )
     say(
-        f"delta = {delta:g}, if {100 * honest:g} % of the people of each level are honest, {sum(trusted.values()):,} "
-        "in all; the level must not depend on the value. "
-        f"Among all: by {next(iter(hidden.values())).proof}"
+        f"delta = {delta:g}, if {100 * honest:g} % of the people of each level are honest, "
+        f"{sum(trusted.values()):,} in all; the level must not depend on the value. If messages hide the level: by "
+        f"{next(iter(hidden.values())).proof}"
     )
 
 
@@ -299,8 +300,8 @@ def _draw(
 ) -> None:
     """Draw the bounds that count, or with `every` all that apply: formulas, approximations and the lower bound too."""
     title = (
-        f"Shuffling makes epsilon = {round_up(answer.epsilon, 3)} of epsilon0 = {question.epsilon0:g} "
-        f"(delta = {question.delta:g})"
+        f"Shuffling turns epsilon0 = {question.epsilon0:g} into epsilon = {round_up(answer.epsilon, 3)} (delta = "
+        f"{question.delta:g})"
     )
     curves: dict[str, Any] = {bound.name: bound.curve.delta for bound in curve.bounds}
     dashed: set[str] = set()

@@ -57,7 +57,7 @@ def audit(
     samples: Annotated[
         str | None,
         typer.Option(
-            help="Outcomes to draw for a lower bound, where the exact one is too large to compute."
+            help="How many outcomes to draw for a lower bound, where the exact audit would take too long."
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence of the lower bound.")] = 0.99,
@@ -69,7 +69,9 @@ def audit(
     ] = None,
     neighbour: Annotated[
         str | None,
-        typer.Option(help="The same with one input replaced; default: by the second input."),
+        typer.Option(
+            help="The same people with one input replaced; default: the first person has the second input."
+        ),
     ] = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -137,7 +139,9 @@ def _compute(
     made: Any, users: int | None, epsilon: float | None, delta: float | None, view: _View
 ) -> tuple[str | None, list[str], dict[str, Any]]:
     if epsilon is None:
-        raise sdp.ParameterError("epsilon", None, "must be given: at which the delta is computed")
+        raise sdp.ParameterError(
+            "epsilon", None, "must be given: the epsilon at which delta is computed"
+        )
     if view is _View.SHUFFLED and users is None:
         raise sdp.ParameterError("n", None, "must be given: how many people are shuffled")
     crowd = {"n": users} if view is _View.SHUFFLED else {}
@@ -154,8 +158,12 @@ def _compute(
         )
     if audited.confirms(delta):
         return "confirmed", [f"{audited}.", f"{_name_claim(epsilon, delta)} is confirmed."], record
-    open_end = "lies between what is known from below and from above"
-    return "undecided", [f"{audited}.", f"{_name_claim(epsilon, delta)} {open_end}."], record
+    why = "the claimed delta lies between the lower and the upper bound"
+    return (
+        "undecided",
+        [f"{audited}.", f"{_name_claim(epsilon, delta)} is undecided: {why}."],
+        record,
+    )
 
 
 def _sample(

@@ -24,7 +24,9 @@ from shuffledp.core.protocol import HONEST
 
 @spread
 def calibrate(
-    epsilon: Annotated[float, typer.Option(help="The epsilon wanted of the shuffled messages.")],
+    epsilon: Annotated[
+        float, typer.Option(help="The epsilon that the shuffled messages must have.")
+    ],
     n: UsersOption,
     delta: DeltaOption,
     chosen: RandomizerOptions,

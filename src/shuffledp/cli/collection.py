@@ -44,7 +44,8 @@ FloorOption = Annotated[
 NoiseOption = Annotated[
     str | None,
     typer.Option(
-        help="Who adds the noise: devices or servers. Default: as the survey file says, or whoever makes the smaller error."
+        help="Who adds the noise: devices or servers. Default: as the survey file says, otherwise whichever gives "
+        "the smaller error."
     ),
 ]
 
@@ -233,7 +234,9 @@ def clock(
     folder: FolderArgument,
     accept: Annotated[
         bool,
-        typer.Option("--accept", help="Say that the clock is right, so that the shuffler goes on."),
+        typer.Option(
+            "--accept", help="Confirm that the clock is right, so that the shuffler continues."
+        ),
     ] = False,
     instance: InstanceOption = None,
 ) -> None:
@@ -268,7 +271,7 @@ def prune(
     folder: FolderArgument,
     days: Annotated[
         float,
-        typer.Option(help="Keep the batches of windows that ended less than so many days ago."),
+        typer.Option(help="Keep the batches of windows that ended less than this many days ago."),
     ] = 30.0,
 ) -> None:
     """Delete the analyzer's batches of windows that were published long ago; results and the ledger stay.
@@ -368,7 +371,7 @@ def privacy(
             out.write_text(content, encoding="utf-8")
         except OSError as error:
             raise sdp.DataError(f"{out} cannot be written: {error.strerror}") from error
-        tell(f"Written: {out}. What is marked in it is yours to fill in.")
+        tell(f"Written: {out}. Fill in what is marked in it.")
 
 
 @app.command()
@@ -392,7 +395,7 @@ def page(
 def rehearse(
     survey: SurveyArgument,
     people: Annotated[str, typer.Option(help="How many made-up people take part.")] = "1000",
-    hostile: Annotated[float, typer.Option(help="The share of them that is hostile.")] = 0.0,
+    hostile: Annotated[float, typer.Option(help="The share of people who are hostile.")] = 0.0,
     local_epsilon: FloorOption = None,
     noise: NoiseOption = None,
     trust_the_shuffler: TrustOption = False,

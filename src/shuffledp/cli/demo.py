@@ -57,7 +57,7 @@ def demo(
     seed: SeedOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the file.")] = Path("demo"),
 ) -> None:
-    """Ask people about their way to work: with a trusted curator, with a shuffler, with neither.
+    """Ask made-up people how they get to work: with a trusted curator, a shuffler, or neither.
 
     $ shuffledp demo --n 20000 --epsilon 0.5
     """
@@ -119,7 +119,7 @@ def _ask(
         local.rr.make_local(**private),
     )
     yield answer(
-        "How many minutes the way takes on average",
+        "How many minutes the way to work takes on average",
         ("minutes",),
         float(people.minutes.mean()),
         people.minutes,
@@ -128,7 +128,7 @@ def _ask(
         local.hybrid.make_local(steps=reach, **private, **ends),
     )
     yield answer(
-        "How many take each way",
+        "How many go by each means",
         way.domain.labels,
         way.counts,
         way.codes,

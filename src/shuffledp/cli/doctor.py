@@ -108,12 +108,10 @@ def _examine() -> Iterator[_Finding]:
     for name, (purpose, modules) in _EXTRAS.items():
         get = f"{purpose}: install the extra shuffledp[{name}]"
         yield _look(f"extra {name}", partial(_import_all, modules), get)
-    yield _look("Java", _find_java, f"the Spark engine needs a Java of {_FIRST_JAVA} or later")
+    yield _look("Java", _find_java, f"the Spark engine needs Java {_FIRST_JAVA} or later")
+    yield _look("browser", _find_browser, "to answer live collections: chromium or firefox")
     yield _look(
-        "browser", _find_browser, "people answer live collections in one: chromium, firefox"
-    )
-    yield _look(
-        "node", lambda: _ask_version("node"), "the JavaScript device in programs: nodejs.org"
+        "node", lambda: _ask_version("node"), "to run the JavaScript device in programs: nodejs.org"
     )
 
 

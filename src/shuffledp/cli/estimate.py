@@ -20,17 +20,19 @@ from shuffledp.cli._terminal import (
 
 @spread
 def estimate(
-    tallies: Annotated[list[Path], typer.Argument(help="Tallies of disjoint groups: they add.")],
+    tallies: Annotated[
+        list[Path], typer.Argument(help="Tallies of disjoint groups of people, to be added.")
+    ],
     output: OutputOptions,
     honest: Annotated[
         float | None,
         typer.Option(
-            help="Share of the people of each shuffle whose noise the guarantee relies on; if it is left out, as planned.",
+            help="Share of the people of each shuffle whose noise the guarantee relies on; default: as planned.",
             rich_help_panel="Privacy",
         ),
     ] = None,
 ) -> None:
-    """Estimate the answer that tallies give together, with standard errors and intervals.
+    """Estimate the answer from tallies, with standard errors and intervals.
 
     The guarantee is that of the smallest shuffle: whoever has the tallies sees each of them by itself.
 
@@ -56,5 +58,7 @@ def estimate(
 
 def _count_on(total: sdp.engine.Collected, honest: float | None) -> sdp.engine.Collected:
     if honest is not None and total.protocol.users is None:
-        raise sdp.UnsupportedError(f"{total.protocol.name} counts on nobody: leave out --honest")
+        raise sdp.UnsupportedError(
+            f"{total.protocol.name} relies on nobody's noise: leave out --honest"
+        )
     return replace(total, honest=honest)

@@ -42,7 +42,7 @@ def frequencies(
     out: OutOption = None,
     force: ForceOption = False,
 ) -> None:
-    r"""List how often values occur, the most frequent first, and name none: how guessable are passwords?
+    r"""List how often the most frequent values occur, without naming them: how guessable are passwords?
 
     Up to 1,000 people; --where leaves out others.
 
@@ -113,10 +113,10 @@ def _show(released: sdp.engine.Frequencies) -> None:
     certain, percent = released.certain, f"{100 * released.level:.15g}%"
     values = "value" if certain == 1 else "values"
     say(
-        f"At least {certain:,} different {values} with {percent} confidence; the places behind may be noise alone."
+        f"At least {certain:,} different {values} with {percent} confidence; the entries after them may be noise alone."
     )
     if is_quiet():
         return
     share = min(sum(released.values[:_SHOWN]) / released.n, 1)
-    say(f"The first {_SHOWN} values are those of about {share:.0%} of people.")
+    say(f"The first {_SHOWN} values cover about {share:.0%} of the people.")
     say(f"{released.n:,} people; {released.guarantee}")

@@ -43,10 +43,15 @@ def people_needed(
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(help="How often the error may be larger (count, histogram); default: 0.05."),
+        typer.Option(
+            help="The probability that the error is larger (count, histogram); default: 0.05."
+        ),
     ] = None,
     error: Annotated[
-        str | None, typer.Option(help="How often a test may be wrong, either way; default: 1/3.")
+        str | None,
+        typer.Option(
+            help="The probability that a test is wrong, in either direction; default: 1/3."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option(help="The number of categories.")] = None,
     law: Annotated[
@@ -54,7 +59,7 @@ def people_needed(
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="none, central, shuffle or local; again for more. Default: all."),
+        typer.Option(help="none, central, shuffle or local; may be repeated. Default: all."),
     ] = None,
     coin: Annotated[
         _Coin, typer.Option(help="public: devices of a test share a random seed.")
@@ -64,11 +69,13 @@ def people_needed(
     ] = HONEST,
     max_messages: Annotated[
         float | None,
-        typer.Option(help="Most messages of a person, on average (count, histogram, learn)."),
+        typer.Option(
+            help="The most messages a person may send, on average (count, histogram, learn)."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find how many people a question needs, in every model of trust: how many are enough.
+    """Find how many people are enough for a question, in every model of trust.
 
     $ shuffledp people-needed histogram --k 64 --alpha 0.05 --epsilon 1 --delta 1e-8
     """
@@ -93,7 +100,7 @@ def people_needed(
             f"{row['model']:8} {row['n']:>12,} people ({row['protocol']}; {row['method']}{between})"
         )
     say(
-        "So many are enough with the protocols of shuffledp. Whether fewer could be is another question: "
+        "These numbers are enough with the protocols of shuffledp. Whether fewer could be enough: see "
         "docs/theory/lower-bounds.md."
     )
 

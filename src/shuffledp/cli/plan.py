@@ -36,14 +36,15 @@ class _LimitOptions:
 
     max_messages: MaxMessagesOption = None
     max_bits: Annotated[
-        float | None, typer.Option(help="Bits that a user may send, on average.")
+        float | None, typer.Option(help="The most bits a user may send, on average.")
     ] = None
     max_bytes: Annotated[
-        float | None, typer.Option(help="Bytes of a report of a live collection, encrypted.")
+        float | None,
+        typer.Option(help="The most bytes of a report of a live collection, encrypted."),
     ] = None
     max_influence: Annotated[
         float | None,
-        typer.Option(help="How far one report may move the answer, counted in people."),
+        typer.Option(help="How far one report may move the answer at most, counted in people."),
     ] = None
     local_epsilon: Annotated[
         float | None,
@@ -117,7 +118,7 @@ def plan(
             return
         if task is None:
             raise sdp.DataError(
-                f"name a question: {', '.join(TASK_NAMES)}; or plan in a page: --serve"
+                f"name a question: {', '.join(TASK_NAMES)}; or plan in the browser: --serve"
             )
         check_picture(plot, force=force)
         people = None if n is None else whole_number(n)

@@ -48,14 +48,14 @@ def randomize(
         str | None,
         typer.Option(
             "--n",
-            help="Make the protocol for this many people, so that tallies of several files add.",
+            help="Make the protocol for this many people, so that tallies of several files can be added.",
             rich_help_panel="Privacy",
         ),
     ] = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
 ) -> None:
-    r"""Write the messages of everybody in a column: shuffled, and without their senders.
+    r"""Write the messages that everybody in a column would send, shuffled and without senders.
 
     The first file may be a survey: then the messages are about all of its questions.
 
@@ -70,9 +70,11 @@ def randomize(
         if not is_survey(asked):
             asked, others = _choose_task(task, options), paths
         elif task is not None:
-            raise sdp.UnsupportedError("--task is for one question: a survey file says it itself")
+            raise sdp.UnsupportedError(
+                "--task is for one question: a survey file states its own tasks"
+            )
         elif not others:
-            raise sdp.DataError(f"whom does {asked} ask? Name the files of people, too")
+            raise sdp.DataError(f"{asked} is a survey file: name the files of people, too")
         survey = read_questions(asked, options, privacy, grouping, people)
         engine = sdp.engine.find_engine("duckdb", threads=privacy.threads)
         more = {"engine": engine, "n": users, "sent": True}
@@ -99,4 +101,6 @@ def _choose_task(task: str | None, options: Any) -> str:
         return task
     if options.categories or options.categories_file or options.categories_from_data:
         return "histogram"
-    raise sdp.UnsupportedError(f"say what the messages are for: --task {', '.join(TASK_NAMES)}")
+    raise sdp.UnsupportedError(
+        f"name the question that the messages answer: --task {', '.join(TASK_NAMES)}"
+    )

@@ -20,7 +20,8 @@ def report(
     answer: Annotated[
         list[str] | None,
         typer.Option(
-            help="An answer, QUESTION=VALUE; one for each question. `-`: from standard input, a line each."
+            help="An answer, QUESTION=VALUE; one for each question. With `-` they are read from standard input, one "
+            "per line."
         ),
     ] = None,
     simulate: Annotated[
@@ -47,7 +48,7 @@ def report(
     floor_budget: Annotated[
         float,
         typer.Option(
-            help="What the floors of all reports of this device may add up to before you are asked."
+            help="How much the floors of all reports of this device may add up to before you are asked."
         ),
     ] = sdp.live.FLOOR_BUDGET,
     accept_floor: Annotated[
@@ -58,7 +59,7 @@ def report(
         ),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say who may learn what before anything is sent.")
+        bool, typer.Option("--explain", help="Before anything is sent, show who may learn what.")
     ] = False,
 ) -> None:
     """Act as a device: answer a live collection, or send a report for everybody in a file.
@@ -91,7 +92,9 @@ def report(
         states = [_send(device, collection, window) for window in kept]
         if kept and collection.windows.at(now) in kept:
             if given:
-                tell("This device had answered already: what was kept was sent, and no new answer.")
+                tell(
+                    "This device had already answered: its stored report was sent, and no new answer."
+                )
         elif given or not kept:
             window = _answer(device, collection, given, now, _read_token(token), accept_floor)
             tell(f"This device: {device.spent}.")
@@ -140,7 +143,7 @@ def _send(
     state = sdp.live.serve.send(device, collection, window)
     tell(f"Report of window {window}: {state.value}.")
     if state in (sdp.live.Sending.PENDING, sdp.live.Sending.SENT):
-        tell("It is kept, and its budget is spent. The same command sends it again, as it is.")
+        tell("It is kept, and its budget is spent. The same command sends the same report again.")
     return state
 
 

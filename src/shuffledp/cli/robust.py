@@ -32,7 +32,7 @@ def robust(
     groups: Annotated[
         int,
         typer.Option(
-            help="How many random groups; fewer than half of that many liars do no harm.",
+            help="How many random groups; fewer liars than half of the groups do no harm.",
             rich_help_panel="Data",
         ),
     ] = 9,

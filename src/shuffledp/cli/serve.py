@@ -30,7 +30,7 @@ text = "Do you work at home sometimes?"
 """
 
 _OWN = """\
-Certificate:     {file} signs itself, so browsers warn. Tell people its SHA-256 fingerprint, to compare
+Certificate:     {file} is self-signed, so browsers warn. Tell people its SHA-256 fingerprint, to compare
                  it before they go on:
                  {print}"""
 
@@ -54,7 +54,8 @@ def serve(
     tls: Annotated[
         str | None,
         typer.Option(
-            help="For https: CERT,KEY, the files of a certificate and of its key; or self, to make one and keep it."
+            help="For https: CERT,KEY, the files of a certificate and of its key; or self, to make a self-signed "
+            "one and keep it."
         ),
     ] = None,
     workers: WorkersOption = None,

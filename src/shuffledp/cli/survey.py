@@ -12,7 +12,7 @@ from shuffledp.cli._options import TASK_NAMES, ForceOption, whole_number
 from shuffledp.cli._terminal import explain_errors, say, say_lines, tell
 
 app = typer.Typer(
-    help="Write a survey file by answering a few questions, or check one; `shuffledp run survey.toml` asks it.",
+    help="Write a survey file by answering a few questions, or check one; `shuffledp run survey.toml` runs it.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -71,7 +71,7 @@ def _ask_promise() -> str:
         return check
 
     epsilon = _ask("epsilon of the promise", read("epsilon"), "1.0")
-    delta = _ask("delta, far below one in the number of people", read("delta"), "1e-8")
+    delta = _ask("delta, far below 1 / number of people", read("delta"), "1e-8")
     return f"epsilon = {epsilon}\ndelta = {delta}\n"
 
 
@@ -83,7 +83,7 @@ def _ask(prompt: str, check: Callable[[str], Any], default: str | None = None) -
         try:
             return None if text == default == "" else check(text)
         except (sdp.ShuffledpError, ValueError) as error:
-            say(f"That does not do: {error}.", err=True)
+            say(f"That does not work: {error}.", err=True)
 
 
 def _ask_question(text: str, path: str) -> str:
@@ -96,7 +96,7 @@ def _ask_question(text: str, path: str) -> str:
         task = _ask(f"Task ({', '.join(TASK_NAMES)})", _check_task, "histogram")
         fields = {"task": task, "column": column, **_ask_options(task), **_ask_groups(task)}
         fields["weight"] = _ask(
-            "Weight: 2 halves the error beside 1 (empty: as good as the others)",
+            "Weight: 2 means half the error of weight 1 (empty: the same for all)",
             _check_weight,
             "",
         )
@@ -105,7 +105,7 @@ def _ask_question(text: str, path: str) -> str:
         try:
             sdp.Survey.loads(more, path).tasks({}, 10**6)
         except sdp.ShuffledpError as error:
-            say(f"That does not do: {error}. The question again, please.", err=True)
+            say(f"That does not work: {error}. Please enter the question again.", err=True)
             continue
         return more
 

@@ -15,7 +15,7 @@ def tally(
     out: Annotated[Path, typer.Option(help="The tally, as JSON.")],
     force: ForceOption = False,
 ) -> None:
-    """Count messages. Tallies of several files add, if they belong to the same protocol.
+    """Count messages. Tallies of several files can be added if their protocol is the same.
 
     $ shuffledp tally messages.parquet --out tally.json
     """

@@ -51,7 +51,7 @@ def test(
     error: Annotated[
         str,
         typer.Option(
-            help="Probability of a false alarm, at most; a smaller one takes more people.",
+            help="The largest probability of a false alarm; a smaller one needs more people.",
             rich_help_panel="Data",
         ),
     ] = "0.05",
@@ -68,7 +68,7 @@ def test(
     public_seed: Annotated[
         int | None,
         typer.Option(
-            help="That seed, chosen without looking at the data; default: a random one.",
+            help="The seed that devices share, chosen without looking at the data; default: a random one.",
             rich_help_panel="Privacy",
         ),
     ] = None,
@@ -118,7 +118,7 @@ def _read_distance(distance: float | None, alpha: float | None) -> float:
         raise sdp.ParameterError("distance", None, "must be given, with --distance")
     if alpha is not None:
         typer.echo(
-            "--alpha is now called --distance: it is no error probability (that is --error).",
+            "--alpha is now called --distance: it is not an error probability (--error is).",
             err=True,
         )
         return alpha

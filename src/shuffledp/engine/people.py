@@ -2,11 +2,12 @@
 """Whom a row is about, and what becomes of the rows of one person.
 
 A row is not a person: with ten visits in a file, a promise about one visit is ten times weaker for the visitor.
-`People` names the column that says whom a row is about. `engine.reducing` then makes one value of each person's rows.
+`People` names the column that says which person a row is about. `engine.reducing` then makes one value of each
+person's rows.
 
-Typed columns of Parquet files do not leave the database for that. Whether a reduction is written in SQL depends on what is declared and on the types of the columns alone. The values are
-those that `engine.reducing` would make of the same rows, bit by bit; as soon as something must be refused, with its
-row, the rows are read there.
+Typed columns of Parquet files do not leave the database for that. Whether a reduction is written in SQL depends only on
+what is declared and on the types of the columns. The values are those that `engine.reducing` would make of the same
+rows, bit by bit; as soon as something must be refused, with its row, the rows are read there.
 """
 
 import math
@@ -195,7 +196,7 @@ class People:
         True
         >>> People.read(None, reduce="sum")
         Traceback (most recent call last):
-        shuffledp.core.errors.UnsupportedError: reduce needs person: the column that says whom a row is about
+        shuffledp.core.errors.UnsupportedError: reduce needs person: the column that says which person a row is about
         """
         given = {"reduce": reduce, "of": of, "max_rows": max_rows, "missing_person": missing_person}
         given["max_categories"] = max_categories
@@ -207,7 +208,7 @@ class People:
         if person is None:
             if said:
                 raise UnsupportedError(
-                    f"{said[0]} needs person: the column that says whom a row is about"
+                    f"{said[0]} needs person: the column that says which person a row is about"
                 )
             return None
         name, _, order = (reduce or "").partition(" by ")

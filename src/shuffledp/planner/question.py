@@ -41,7 +41,7 @@ class Limits:
     max_bytes: float | None = None
     """Of a report as a live collection carries it, encrypted."""
     max_influence: float | None = None
-    """How far one report may move the answer, counted in people."""
+    """How far one report may move the answer at most, counted in people."""
     local_epsilon: float | None = None
     """What every report must keep if everybody else conspires."""
 

@@ -242,7 +242,7 @@ def ask(
     if where is not None:
         where = Filter.read(where, missing, public=where_public)
     elif where_public:
-        raise UnsupportedError("where_public needs where: the filter that it is about")
+        raise UnsupportedError("where_public needs where: the filter that it declares public")
     common: dict[str, Any] = {
         "engine": engine,
         "rng": rng,
@@ -265,7 +265,7 @@ def ask(
         own |= {"bounds_share": bounds_share}
         for name, value in own.items():
             if value is not None:
-                raise ParameterError(name, value, "is for one question: a survey says it itself")
+                raise ParameterError(name, value, "is for one question: a survey states its own")
         chosen = task if model == Model.SHUFFLE else task.trust(model)
         return answer_once(chosen, data, **common)
     asked, auto = take_auto(asked, bounds_share)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from shuffledp.questions.survey import Survey
 
 TRUST = (
-    "On a file this machine sees every value. The shuffle model, the default, shows what a collection would give in "
-    "which people trust nobody but a shuffler; if they trust this machine, take the central model, which has less noise."
+    "On a file, this machine sees every value. The shuffle model, the default, shows what a collection would give "
+    "if people trusted nobody but a shuffler. If they trust this machine, use the central model, which has less "
+    "noise."
 )
 """Who trusts whom if a file is asked, and when to take another model: the same sentences everywhere."""
 

@@ -141,7 +141,7 @@ def test_simulated_devices_read_files_as_run_does(network, sent, tmp_path):
     assert sent == []
     kept = call(tmp_path, collection, *file, "--on-invalid", "drop", "--missing=-9")
     assert kept.exit_code == 0, kept.output
-    assert "2 of 4 people had a value that no device sends, and were left out." in kept.output
+    assert "2 of 4 people had a value that no device would send, and were left out." in kept.output
     chosen = call(tmp_path, collection, *file, "--where", "Way = 'car'")
     assert chosen.exit_code == 0, chosen.output
     names = next(question.labels for question in collection.questions if question.name == "way")
