@@ -133,7 +133,7 @@ def test_what_the_shuffle_model_says_about_it():
     central = sdp.ask(BITS, "count", epsilon=1.0, model="central")
     said = "It would be off by about 1.36 (RMSE)"
     assert said in str(shuffle)
-    assert "if they trust this machine, take the central model" in str(shuffle)
+    assert "If they trust this machine, use the central model" in str(shuffle)
     assert "rehearsal" not in str(central)
     assert "rehearsal" not in str(sdp.ask(BITS, "count", epsilon=1.0, model="local"))
     assert "computed the exact answer and added the noise" in central.explain()

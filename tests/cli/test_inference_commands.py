@@ -288,7 +288,7 @@ class TestRobust:
             (("count", "--epsilon", 1), "delta must be given"),
             (("count", "--delta", 1e-6), "epsilon must be given"),
             (("count", *PROMISE, "--lower", 0), "a count takes no lower"),
-            (("count", "--epsilon", 1, "--delta", 0), "must be > 0: some random group"),
+            (("count", "--epsilon", 1, "--delta", 0), "must be > 0: a random group"),
             (("count", *PROMISE, "--groups", 4000), "too few for 4000 groups"),
         ],
     )

@@ -36,8 +36,8 @@ def test_the_terminal_says_what_is_protected(shuffledp, trips, tmp_path):
     said = shuffledp(
         "run", "sum", trips, "--column", "km", "--lower", 0, "--upper", 9, *PERSON, *COMMON
     )
-    assert "Protected is one person with all their rows." in said.stdout
-    assert "with the sum of their rows" in said.stdout
+    assert "The promise protects one person with all their rows." in said.stdout
+    assert "who counts once, with the sum" in said.stdout
     page = tmp_path / "r.html"
     words = ("run", "count", trips, "--column", "late", *PERSON, *COMMON, "--plot", page)
     assert shuffledp(*words).exit_code == 0
@@ -51,7 +51,7 @@ def test_a_column_that_looks_like_a_person_is_asked_about(shuffledp, trips):
     said = shuffledp("run", "count", trips, "--column", "late", *COMMON)
     assert "Does 'user_id' say which person a row is about?" in said.stderr
     assert "add --person user_id" in said.stderr
-    assert "Each row is taken to be one person: protected is one row." in said.stdout
+    assert "Each row is taken to be one person, so the promise protects one row." in said.stdout
     plain = write({"late": ROWS["late"], "day": ROWS["day"]}, trips.with_name("plain.csv"))
     assert "Does" not in shuffledp("run", "count", plain, "--column", "late", *COMMON).stderr
 

@@ -108,7 +108,7 @@ def test_nothing_available_is_exit_code_2_with_reasons(run):
             "see sdp.uniformity_test",
         ),
         (("plan", "count", "--epsilon", 1, "--delta", 0), "n must be given"),
-        ((*COUNT, "--epsilon", 1, "--model", "me"), "must be some of central, local, shuffle"),
+        ((*COUNT, "--epsilon", 1, "--model", "me"), "must be among central, local, shuffle"),
         ((*COUNT, "--epsilon", 1, "--k", "many"), "k='many' must be a whole number"),
         ((*COUNT, "--epsilon", 1, "--plot", "x.bmp"), "x.bmp: a picture ends in one of .pdf, .png"),
         (("plan", "sum", "--n", 9, "--epsilon", 1, "--delta", 0, "--upper", "x"), "upper='x' must"),
@@ -161,7 +161,7 @@ def test_rows_of_people(run):
     assert wrong.exit_code == 2
     for several, spare in ((("--of", "rows", "--max-rows", 3), 1), (("--max-categories", 3), 3)):
         found = run("plan", "histogram", "--k", 4, *asked, *people, *several)
-        assert f"The last {spare} of the categories are for places" in " ".join(
+        assert f"The last {spare} categories stand for the unused places" in " ".join(
             found.output.split()
         )
         record = run("plan", "histogram", "--k", 4, *asked, *people, *several, "--json")

@@ -27,14 +27,16 @@ def clinic(tmp_path):
     [
         (("run", "count"), "choose one of 'Patient ID', 'Raucher?', 'Größe, cm', 'Stadt'"),
         (("run", "count", "--column", "Raucher?"), "(--true-value says which one is yes)"),
-        (("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220"), "(decimals take a point; --decimal declares commas)"),
+        (("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220"), "(decimals have a point; "
+                                                                                       "--decimal declares commas)"),
         (
             ("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220", "--on-invalid", "drop"),
-            "without --on-invalid, the first one is named",
+            "leave out --on-invalid, and the first invalid one is named",
         ),
         (
             ("run", "mean", "--column", "Besuch am", "--lower", "2024-01-01", "--upper", "2024-12-31"),
-            "(dates are written 2024-12-31; of files, --dates declares others: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024)",
+            "(dates are written 2024-12-31; for files, --dates declares other orders: ymd 2024/12/31, dmy "
+            "31.12.2024, mdy 12/31/2024)",
         ),
         (("learn", "--column", "stadt", "--k", "2"), "it has 'Patient ID'"),
     ],
@@ -105,13 +107,13 @@ def test_counts_are_whole_people_with_shares(shuffledp, people):
     [
         (
             "12%",
-            "numbers are written without units, signs and gaps: 1234.5; of files, --strip '%' ",
+            "write numbers without units, signs and spaces, as 1234.5; for files, --strip '%' ",
         ),
-        ("€12.50", "--strip '€' leaves them out"),
-        ("1 234", "--strip ' ' leaves them out"),
-        ('"$1,234.50"', "--strip '$,' leaves them out"),
-        ('"1,234"', "thousands have no commas; of files, --strip ',' leaves them out"),
-        ('"12,5"', "decimals take a point; --decimal declares commas"),
+        ("€12.50", "--strip '€' removes them"),
+        ("1 234", "--strip ' ' removes them"),
+        ('"$1,234.50"', "--strip '$,' removes them"),
+        ('"1,234"', "write thousands without commas; for files, --strip ',' removes them"),
+        ('"12,5"', "decimals have a point; --decimal declares commas"),
         ("2024-07-05 00:13:00", "it is a date"),
     ],
 )
@@ -162,7 +164,7 @@ def test_dates_are_read_in_the_order_that_is_said(shuffledp, tmp_path, order, te
     assert read_estimate(shuffledp(*asked, *noise))["value"] == "2024-03-11"
     later = ("--where", "day >= '2024-03-11'")
     assert read_estimate(shuffledp(*asked, *noise, *later))["value"] == "2024-03-16"
-    assert "which is not compared with a date" in shuffledp(*asked, *noise[:-2], *later).stderr
+    assert "which cannot be compared with a date" in shuffledp(*asked, *noise[:-2], *later).stderr
     ordered = ("--where", "day >= '11.03.2024'")
     assert (
         "'11.03.2024': dates are written 2024-12-31" in shuffledp(*asked, *noise, *ordered).stderr
@@ -178,7 +180,7 @@ def test_hints_can_be_pasted_into_a_shell(shuffledp, tmp_path):
     assert "add --person 'user id'." in shuffledp(*asked).stderr
     assert "'party vote': give its name, --column" in shuffledp(*asked[:3], *PROMISE).stderr
     wrong = shuffledp(*asked, "--where", "party vote = 'yes'").stderr
-    assert 'a column whose name has blanks stands in double quotes: "party vote")' in wrong
+    assert 'a column name with blanks goes in double quotes: "party vote")' in wrong
     assert shuffledp(*asked, "--where", "\"party vote\" = 'yes'").exit_code == 0
     ends = ("--lower", "31.12.2023", "--upper", "31.12.2024")
     dated = shuffledp("run", "median", "x.csv", "--column", "user id", *ends, *PROMISE).stderr

@@ -141,7 +141,7 @@ def test_values_of_several_types_as_text():
 def test_carriage_returns_alone(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"way,age\rcar,1\rbus,3\r")
-    with pytest.raises(sdp.DataError, match="its lines end with carriage returns alone"):
+    with pytest.raises(sdp.DataError, match="its lines end with carriage returns, without"):
         ask(path, "mean", column="age", **WHOLE)
 
 

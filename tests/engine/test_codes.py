@@ -364,7 +364,7 @@ def test_what_is_no_domain_is_refused():
     class Colours:
         size = 2
 
-    with pytest.raises(UnsupportedError, match="files have no values for the domain"):
+    with pytest.raises(UnsupportedError, match="files cannot be read as"):
         Coder(domain=Colours(), on_invalid="error").codes(pa.array([1]))
 
 
@@ -549,7 +549,7 @@ def test_few_texts_are_read_like_many(read, kind, monkeypatch):
         (
             SHARES,
             ["0.5", "0,5"],
-            "is not a number (decimals take a point; `decimal` declares commas)",
+            "is not a number (decimals have a point; `decimal` declares commas)",
         ),
         (Bits(), ["yes", "Ja"], "is neither true nor false (true_value says which one is yes)"),
     ],

@@ -125,7 +125,7 @@ def test_like_is_for_texts():
 
 def test_a_text_without_quotes_is_a_column_that_is_missing(tmp_path):
     path = write({"x": [1, 2]}, tmp_path / "a.csv")
-    with pytest.raises(sdp.DataError, match=r"no column 'AA'.*texts stand in quotes"):
+    with pytest.raises(sdp.DataError, match=r"no column 'AA'.*texts are in quotes"):
         sdp.open_column(path, "x", where="x = AA")
 
 
@@ -305,7 +305,7 @@ class TestAnswers:
     def test_an_open_column_has_its_own(self):
         column = take_column(pd.DataFrame(FLIGHTS), "delay", where="distance > 1000")
         assert sdp.ask(column, "mean", **ASKED | {"column": None}).n == 2000
-        with pytest.raises(sdp.UnsupportedError, match="open already"):
+        with pytest.raises(sdp.UnsupportedError, match="already open"):
             sdp.ask(column, "mean", where="delay > 1", **ASKED)
 
 

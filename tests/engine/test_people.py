@@ -413,7 +413,7 @@ def pa_table(table):
     ("said", "complaint"),
     [
         ({"reduce": "median"}, "reduce='median' must be one of sum, mean"),
-        ({"reduce": "first"}, "reduce='first' must be clear: first and last are by another column"),
+        ({"reduce": "first"}, "reduce='first' must be clear: first and last need another column"),
         ({"reduce": "sum by day"}, "reduce='sum by day' must be clear"),
         ({"of": "rows"}, "needs max_rows"),
         ({"of": "cows", "max_rows": 1}, "of='cows' must be one of people, rows"),

@@ -129,7 +129,7 @@ class TestKnownBefore:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("a\rb\r", "its lines end with carriage returns alone, and not with line feeds"),
+            ("a\rb\r", "its lines end with carriage returns, without line feeds"),
             ("a,a\n1,2\n", "has two columns of the same name"),
             ('"",""\n1,2\n', "has no header line with the names of its columns"),
         ],
@@ -150,7 +150,8 @@ class TestKnownBefore:
         ):
             path.write_text(text)
             with pytest.raises(
-                sdp.DataError, match=f"since all lines have equally many {named}: name the column"
+                sdp.DataError,
+                match=f"since all lines have the same number of {named}: name the column",
             ):
                 find_files(path, Format.LINES)
         for text in ("a,b\n", "a,b\nc\n", "a,b\nc,d,e\n", "a\nb\n"):
@@ -251,7 +252,7 @@ class TestColumns:
         ):
             with pytest.raises(
                 sdp.UnsupportedError,
-                match=f"the column is open already: give {said} to open_column",
+                match=f"the column is already open: pass {said} to open_column",
             ):
                 open_data(take_column([1]), **given)
         with pytest.raises(
@@ -364,7 +365,7 @@ class TestCurator:
         assert (real.n, real.rows, real.invalid["unknown"]) == (2, 4, 1)
         assert real.estimate.value == pytest.approx(3.0, abs=0.3)
         for options in ({"lower": 0, "upper": 9}, {"lower": 0.0, "upper": 9.0}):
-            with pytest.raises(sdp.DataError, match="has no valid value; without on_invalid"):
+            with pytest.raises(sdp.DataError, match="has no valid value; leave out on_invalid"):
                 self.release("sum", ["x", ""], on_invalid="drop", **options)
 
     def test_names_of_bins(self):

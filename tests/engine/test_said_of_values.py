@@ -36,7 +36,7 @@ def choose(text, missing=None):
         ("x not 3", "cannot be read at '3'"),
         ("x not", "ends too early"),
         ("x between 1 or 2", "cannot be read at 'or 2'"),
-        ("air time > 3", "cannot be read at 'time > 3' (a column whose name has blanks stands in double quotes: \"air time\")"),
+        ("air time > 3", "cannot be read at 'time > 3' (a column name with blanks goes in double quotes: \"air time\")"),
         ("x > 1 x", "cannot be read at 'x'"),
         ("3 x", "cannot be read at 'x'"),
         ("3 > 4", "cannot be read at '4'"),
@@ -104,11 +104,11 @@ DAYS = sdp.Categories(k=2, names=("2024-01-01", "2024-01-02"))
 @pytest.mark.parametrize(
     ("domain", "value", "hint"),
     [
-        (AGES, "1,234", " (thousands have no commas; of files, `strip` ',' leaves them out, and `decimal` ',' declares decimal commas)"),
-        (REALS, "1,5", " (decimals take a point; `decimal` declares commas)"),
-        (REALS, "12/31/2024", " (dates are written 2024-12-31; of files, `dates` declares others: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024)"),
-        (REALS, "$4.50", " (numbers are written without units, signs and gaps: 1234.5; of files, `strip` '$' leaves them out)"),
-        (REALS, "12 %", " (numbers are written without units, signs and gaps: 1234.5; of files, `strip` '%' leaves them out)"),
+        (AGES, "1,234", " (write thousands without commas; for files, `strip` ',' removes them, and `decimal` ',' declares decimal commas)"),
+        (REALS, "1,5", " (decimals have a point; `decimal` declares commas)"),
+        (REALS, "12/31/2024", " (dates are written 2024-12-31; for files, `dates` declares other orders: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024)"),
+        (REALS, "$4.50", " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` '$' removes them)"),
+        (REALS, "12 %", " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` '%' removes them)"),
         (REALS, "2024-12-31", " (it is a date: ends may be dates, such as 2024-12-31)"),
         (REALS, "A4", ""),
         (REALS, "four", ""),
@@ -126,10 +126,10 @@ def test_what_may_be_meant_by_a_value(domain, value, hint):
     known = hint or "; to go on"
     assert known in said
     hints = (
-        " (thousands",
+        " (write thousands",
         " (decimals",
         " (dates",
-        " (numbers",
+        " (write numbers",
         " (it is a date",
         " (it has a time",
         " (true_value",

@@ -69,7 +69,9 @@ def test_what_somebody_wrote_meanwhile_is_not_overwritten(tmp_path):
         for target in (one, two):
             outputs.write(target, lambda place: place.write_text("ours"))
         two.write_text("theirs")
-        with pytest.raises(sdp.DataError, match="b exists already: somebody wrote it meanwhile"):
+        with pytest.raises(
+            sdp.DataError, match="b already exists: somebody wrote it in the meantime"
+        ):
             outputs.publish()
     assert names(tmp_path) == ["b"]
     assert two.read_text() == "theirs"
@@ -115,11 +117,11 @@ def test_one_file_is_written_by_one_run(tmp_path, monkeypatch):
         ("a", {"of": "rows", "max_rows": 2, "reduce": "sum"}, "reduce is for answers about people"),
         ("a", {"max_rows": 2}, "max_rows is for answers about rows"),
         ("a", {"of": "rows", "max_rows": 0}, "max_rows=0 must be >= 1"),
-        ("a", {"of": "rows", "max_rows": 2, "max_categories": 2}, "max_categories says already"),
-        ("a", {"reduce": "sum", "max_categories": 2}, "max_categories says already"),
+        ("a", {"of": "rows", "max_rows": 2, "max_categories": 2}, "max_categories already decides"),
+        ("a", {"reduce": "sum", "max_categories": 2}, "max_categories already decides"),
         ("a", {"max_categories": 0}, "max_categories=0 must be >= 1"),
-        ("a", {"reduce": "last"}, "must be clear: first and last are by another column"),
-        (People.read("a"), {"reduce": "sum"}, "reduce is said by person already"),
+        ("a", {"reduce": "last"}, "must be clear: first and last need another column"),
+        (People.read("a"), {"reduce": "sum"}, "reduce is already part of person"),
         (None, {"of": "rows"}, "of needs person"),
         (None, {"max_categories": 3}, "max_categories needs person"),
     ],

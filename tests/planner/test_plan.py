@@ -165,8 +165,8 @@ def test_nothing_available_says_why():
     ("task", "wrong", "message"),
     [
         ("count", {"epsilon": None}, "epsilon must be given, unless `error` is"),
-        ("count", {"error": 3.0}, "error=3.0 needs one of n and epsilon"),
-        ("count", {"error": 3.0, "n": None, "epsilon": None}, "needs one of n and epsilon"),
+        ("count", {"error": 3.0}, "error=3.0 needs n or epsilon"),
+        ("count", {"error": 3.0, "n": None, "epsilon": None}, "needs n or epsilon"),
         ("count", {"error": 3.0, "n": None}, "the error of the count does not fall with n"),
         ("count", {"error": -1.0, "n": None}, "error=-1.0 must be > 0"),
         (
@@ -176,8 +176,8 @@ def test_nothing_available_says_why():
         ),
         ("sum", {"lower": 1.5}, "upper=1 must be > lower=1.5"),
         ("modus", {}, "task='modus' must be one of count, sum, mean, histogram"),
-        ("count", {"models": ("friends",)}, "models=.* must be some of central, local, shuffle"),
-        ("count", {"models": ()}, "must be some of"),
+        ("count", {"models": ("friends",)}, "models=.* must be among central, local, shuffle"),
+        ("count", {"models": ()}, "must be among"),
         ("count", {"max_bits": 0.5}, "max_bits=0.5 must be >= 1"),
         ("count", {"delta": 1.0}, "delta=1.0 must be >= 0 and < 1"),
         ("count", {"epsilon": 200.0}, "epsilon=200.0 must be <= 100"),
@@ -221,7 +221,7 @@ def test_reals_say_what_the_grid_may_add():
         "mean", n=1000, epsilon=1.0, delta=1e-6, lower=-1.0, upper=1.0, steps=50, models="local"
     )
     assert plan.rounding == pytest.approx(0.02 * 1000**0.5)  # half a step for each of a thousand
-    assert "It counts 0.632 for rounding reals to the grid at random." in " ".join(
+    assert "It includes 0.632 for rounding reals to the grid at random." in " ".join(
         str(plan).split()
     )
 

@@ -86,9 +86,7 @@ class TestLimits:
         assert every.models == {Model.CENTRAL, Model.LOCAL}
         assert Limits.of(models=Model.SHUFFLE).models == {Model.SHUFFLE}
         for wrong in ([], ["local", "friends"], "friends"):
-            with pytest.raises(
-                sdp.ParameterError, match=r"must be some of central, local, shuffle"
-            ):
+            with pytest.raises(sdp.ParameterError, match=r"must be among central, local, shuffle"):
                 Limits.of(models=wrong)
 
 
@@ -111,8 +109,8 @@ class TestDelta:
         with pytest.raises(sdp.ParameterError) as refused:
             check_delta(0.0011, 1000)
         assert str(refused.value) == (
-            "delta=0.0011 must be at most 1/n = 0.001: publishing one person's value in the clear would keep it; choose "
-            "it far below 1/n (such as 1e-05), or say allow_large_delta"
+            "delta=0.0011 must be at most 1/n = 0.001: even publishing one person's value in the clear would "
+            "satisfy it; choose it far below 1/n (such as 1e-05), or set allow_large_delta"
         )
         assert check_delta(0.0011, 1000, allow_large_delta=True)[0].startswith(
             "delta = 0.0011 is large"
@@ -599,7 +597,7 @@ class TestPlan:
         total = sdp.plan("sum", lower=0, upper=2, **given)
         assert total.remarks == (
             "A sum of each of 3 groups is a histogram over 9 pairs of answer and group: the errors are those of a pair.",
-            "The sum of a group has 2.24 times as much.",
+            "The sum of a group has 2.24 times that error.",
         )
         shapes = sdp.plan("median", lower=0, upper=9, **given)
         assert shapes.remarks[1:] == (
@@ -609,7 +607,8 @@ class TestPlan:
         steps = real.asked.domain.size // 3 - 1
         factor = np.linalg.norm(np.linspace(0, 6, steps + 1))
         assert real.remarks[1] == (
-            f"The sum of a group has {factor:.3g} times as much, and its numbers are rounded to steps of {6 / steps:.3g}."
+            f"The sum of a group has {factor:.3g} times that error, and its numbers are rounded to steps of "
+            f"{6 / steps:.3g}."
         )
         assert len(sdp.plan("count", **given).remarks) == 1
         with pytest.raises(sdp.ParameterError, match=r"groups=\['a'\] must be at least two"):

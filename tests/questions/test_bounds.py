@@ -146,7 +146,7 @@ class TestData:
 
     def test_ten_people(self, model):
         said = {
-            "central": r"n = 10: .* can work from n = 182 if all .* spent epsilon = 0.1$",
+            "central": r"n = 10: .* n = 182 can be enough if all .* spent epsilon = 0.1$",
             "shuffle": "too few users",  # before anything is spent
         }
         with pytest.raises(UnsupportedError, match=said[model]):
@@ -207,7 +207,9 @@ class TestQuestions:
         assert answer.bounds.lower == 0.0
         assert answer.bounds.ends == ("upper",)
         assert f"upper = {answer.bounds.upper:.0f} is estimated" in str(answer)
-        with pytest.raises(UnsupportedError, match="lower that was declared is beyond the people"):
+        with pytest.raises(
+            UnsupportedError, match="the declared lower is beyond the values of the people"
+        ):
             ask(self.VALUES, lower=10_000.0)
 
     def test_by_group(self):
@@ -377,7 +379,7 @@ class TestRefused:
             ({"protocol": "split_and_mix"}, "split_and_mix is not for a mean in the central model"),
             ({"model": "local"}, "the local model has no automatic bounds"),
             ({"person": "who", "of": "rows", "max_rows": 2, "task": "sum"}, "not for of='rows'"),
-            ({"person": "who", "on_invalid": "drop"}, "not if rows are dropped"),
+            ({"person": "who", "on_invalid": "drop"}, "nor for dropped rows"),
             ({"model": "shuffle", "delta": 0.0}, "need a delta > 0"),
             (
                 {"model": "shuffle", "delta": 1e-8, "max_messages": 9},

@@ -257,7 +257,7 @@ def test_plans_by_group_are_those_of_pairs():
     assert "A count of each of 2 groups is a histogram over 4 pairs" in " ".join(str(found).split())
     numbers = sdp.plan("sum", lower=0, upper=2, groups=["car", "bus"], **common)
     assert numbers.rows == sdp.plan("histogram", k=6, **common).rows
-    assert "The sum of a group has 2.24 times as much." in numbers.remarks
+    assert "The sum of a group has 2.24 times that error." in numbers.remarks
     assert "rounded to steps of" in str(
         sdp.plan("mean", lower=0, upper=60, groups=["car", "bus"], **common).remarks
     )

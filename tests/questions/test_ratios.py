@@ -227,7 +227,7 @@ def test_what_two_sums_cannot_do_is_refused() -> None:
         people=sdp.engine.People.read("who", of="rows", max_rows=6),
     )
     survey = sdp.Survey.of(question, epsilon=1.0, delta=1e-6)
-    with pytest.raises(sdp.UnsupportedError, match="messages are not collected"):
+    with pytest.raises(sdp.UnsupportedError, match="messages cannot be collected"):
         survey.prepare(TABLE, sent=True)
 
 

@@ -412,7 +412,7 @@ class TestWhatACuratorTells:
         answer = sdp.ask(["tea"] * 900 + ["mate"] * 100, "words", model="central", **given)
         (note,) = answer.notes
         assert f"above {answer.protocol.threshold}" in note
-        assert "for all that is listed at once" in note
+        assert "for all listed values at once" in note
 
     def test_means_by_group_say_why_their_intervals_are_wide(self):
         table = {"age": [30, 40] * 500, "way": ["car", "bus"] * 500}

@@ -29,7 +29,7 @@ def test_nobody_has_a_word_that_counts():
     nobody = take_column(pa.array([None] * 5000, pa.string()))
     for engine in ("memory", "duckdb"):
         with pytest.raises(
-            sdp.DataError, match="column 'values' has no valid value; without on_invalid"
+            sdp.DataError, match="column 'values' has no valid value; leave out on_invalid"
         ):
             run_file(made, nobody, on_invalid="drop", engine=engine)
     krr = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
@@ -126,14 +126,19 @@ def test_what_rows_of_a_person_become(task, options, usual, allowed):
 @pytest.mark.parametrize(
     ("more", "how", "said"),
     [
-        ({}, "sum", "A person is a value of a and b, and counts once, with the sum of their rows."),
-        ({"reduce": "last by day"}, "last", "A person is a value of a and b, and counts once, with the row that is last by day."),
-        ({"missing_person": "drop"}, "any", "counts once, with yes if any of their rows says yes. Rows that name nobody were left out."),
-        ({"missing_person": "own"}, "rows", "the number of their rows. Each row that names nobody was taken to be a person of its own."),
+        ({}, "sum", "Each value of a and b is one person, who counts once, with the sum of their rows."),
+        ({"reduce": "last by day"}, "last", "Each value of a and b is one person, who counts once, with the row "
+                                            "that is last by day."),
+        ({"missing_person": "drop"}, "any", "counts once, with yes if any of their rows says yes. Rows that name no "
+                                            "person were left out."),
+        ({"missing_person": "own"}, "rows", "the number of their rows. Each row that names no person was counted as "
+                                            "a separate person."),
         ({"of": "rows", "max_rows": 2000}, "sum",
-         "A person is a value of a and b. The answer is about rows, at most 2,000 of a person; of more, 2,000 at random."),
+         "Each value of a and b is one person. The answer is about rows, at most 2,000 of a person; if there are "
+         "more, 2,000 of them at random."),
         ({"max_categories": 3}, "one",
-         "A person is a value of a and b, and counts once in each of their categories, at most 3; of more, in 3 at random."),
+         "Each value of a and b is one person, who counts once in each of their categories, in at most 3; if there "
+         "are more, in 3 of them at random."),
     ],
 )  # fmt: skip
 def test_what_is_told_about_people(more, how, said):
@@ -302,8 +307,8 @@ def test_a_filter_that_is_charged_keeps_everybody(tmp_path):
     assert found.n == 1000
     assert found.title == "count of v, 1,000 people, of whom those with x > 2 count"
     assert (
-        "The question is about the people with x > 2. Everybody stays, and whoever is not among them counts as nothing: how "
-        "many they are is protected like the answer is."
+        "The question is about the people with x > 2. Everybody stays, and people who do not match count as "
+        "nothing: how many match is protected like the answer."
     ) in found.notes
     assert not any("exact number of people with" in each for each in found.not_private)
     assert found.estimate.value == pytest.approx(250, abs=25)

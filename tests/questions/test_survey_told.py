@@ -25,7 +25,7 @@ BASE = 'epsilon = 1\ndelta = 1e-6\n[questions.home]\ntask = "count"\n'
         ("collection = 3\n" + BASE, r"s\.toml, line 1: collection=3 must be a table"),
         (BASE + "weight = 0\n", r"s\.toml, line 5: question 'home': weight=0 must be > 0"),
         (BASE + "error = 1.0\n", r"s\.toml, line 5: question 'home': error=1\.0 must be"),
-        (BASE + "error = 0.1\nweight = 2\n", r"question 'home': error says how sharp the answer is: leave out weight"),
+        (BASE + "error = 0.1\nweight = 2\n", r"question 'home': error already sets how exact the answer is: leave out weight"),
         (BASE + "colour = 3\n", r"s\.toml, line 5: question 'home': 'colour' is not a field of a count: task, column, .*, true_value"),
         (BASE + "max_rows = 1.5\n", r"s\.toml, line 5: question 'home': max_rows=1\.5 must be a whole number"),
         (BASE + 'groups = ["a", "b"]\n', r"question 'home': groups needs by: the column that says who is in which group"),

@@ -120,7 +120,7 @@ def test_plan_says_what_each_question_costs(survey):
     plan = survey.plan(N)
     shares = {row.question: row.share for row in plan.rows}
     assert shares == pytest.approx({"way": 1 / 6, "minutes": 4 / 6, "home_by_way": 1 / 6})
-    assert "The dearest question is minutes" in str(plan)
+    assert "The most expensive question is minutes" in str(plan)
     assert plan.to_dict()["messages_per_user"] == pytest.approx(
         sum(row.messages for row in plan.rows)
     )
@@ -270,7 +270,7 @@ def test_files_and_tables_are_asked_alike(tmp_path):
         found = sdp.ask(data, survey, rng=sdp.SeededWords(3))
         assert abs(found["home"].estimate.value - PEOPLE["home"].to_numpy().sum()) < 60
         assert found.n == N
-    with pytest.raises(sdp.ParameterError, match="a survey says it itself"):
+    with pytest.raises(sdp.ParameterError, match="a survey states its own"):
         sdp.ask(PEOPLE, survey, epsilon=1.0)
 
 
@@ -533,7 +533,7 @@ categories = ["car", "other"]
 
 
 def test_one_random_question_is_never_better_with_a_shuffler(survey):
-    assert "One random question each would be worse" in str(survey.plan(N))
+    assert "Asking each person one random question would be worse" in str(survey.plan(N))
     assert not survey.plan(N).one_question
 
 

@@ -35,8 +35,8 @@ def answer(**more):
 
 
 PROMISE = f"rr: {RR.guarantee}."
-ROW = "Each row is taken to be one person: protected is one row."
-PERSON = "Protected is one person with all their rows."
+ROW = "Each row is taken to be one person, so the promise protects one row."
+PERSON = "The promise protects one person with all their rows."
 ABOUT = "The interval is about these 1,000 people: it covers the noise, and no sampling error."
 PUBLIC = Filter.read("age > 18", public=True)
 OPEN = Filter.read("age > 18")
@@ -174,8 +174,8 @@ class TestAnswer:
         planned = sdp.protocols.zsum_sparse.make(n=100_000, epsilon=1.0, delta=1e-6)
         few = planned.with_people(90_000)
         said = (
-            "WEAKER THAN PLANNED: the noise was made for 100,000 people, and 90,000 took part; the guarantee below is the "
-            "one for them"
+            "WEAKER THAN PLANNED: the noise was made for 100,000 people, but 90,000 took part; the guarantee below "
+            "is for that number"
         )
         assert answer(protocol=few, n=90_000).warnings == [said]
         assert answer(protocol=few, n=90_000, not_private=("x",)).warnings == [
@@ -191,7 +191,7 @@ class TestAnswer:
     def test_what_happened_in_the_run(self):
         machine = SimpleNamespace(name="duckdb")
         trusted = (
-            "Whoever can read that machine is trusted. The promise is to the people in the file"
+            "Anybody who can read that machine is trusted. The promise is to the people in the file"
         )
         plain = answer().explain()
         assert "In this run." not in plain
@@ -358,13 +358,15 @@ class TestPlans:
         assert all(len(line) <= 80 for line in text[1:4])
         told = " ".join(text)
         assert ("A trusted curator has everybody's values" in told) == ("central" in more)
-        assert ("One random question each would be worse" in told) == ("delta" in more)
+        assert ("Asking each person one random question would be worse" in told) == (
+            "delta" in more
+        )
         assert ("A trusted curator would be off by: home" in told) == ("central" not in more)
         assert ("People who trust nobody would be off by: home" in told) == ("local" not in more)
         dearest = max(plan.rows, key=lambda row: row.share)
         assert (
-            f"The dearest question is {dearest.question}: without it, they would be about {100 * (1 - dearest.without):.0f} % smaller."
-            in told
+            f"The most expensive question is {dearest.question}: without it, they would be about "
+            f"{100 * (1 - dearest.without):.0f} % smaller." in told
         )
 
     def test_weights_are_shares(self):
@@ -383,7 +385,7 @@ class TestPlans:
             plan = sdp.Survey.loads(TWO.format(more=more).split("[questions.pet]")[0]).plan(2000)
             (row,) = plan.rows
             assert (row.without, row.share) == (None, pytest.approx(1.0))
-            assert "The dearest question" not in str(plan)
+            assert "The most expensive question" not in str(plan)
 
     def test_a_plan_of_bounds_and_a_large_delta(self):
         auto = sdp.Question(
@@ -455,7 +457,7 @@ def test_every_argument_of_a_question_counts(tmp_path):
     assert ask(where="x = 1").n == 100
     public = ask(where="x = 1", where_public=True)
     assert not any("exact number of people with" in each for each in public.not_private)
-    assert any("for it was declared to be public." in each for each in public.notes)
+    assert any("because it was declared public." in each for each in public.notes)
     assert any(each.endswith("is not protected.") for each in ask(where="x = 1").notes)
     assert ask(by="g", groups=["a", "b"]).estimate.labels == ("a", "b")
     assert ask(population=True).population
@@ -486,7 +488,7 @@ def test_dates_have_their_names(task, options, labels):
     found = sdp.ask(days, task, epsilon=50.0, model="central", **options)
     assert found.estimate.labels == labels
     assert any(
-        "Dates count as days since 1970-01-01, and their errors are days." in note
+        "Dates are counted in days since 1970-01-01, and so are their errors." in note
         for note in found.notes
     )
     if task == "histogram":

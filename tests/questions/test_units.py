@@ -77,7 +77,7 @@ def test_every_question_in_every_model_is_about_people(task, model):
     assert (answer.n, answer.unit) == (PEOPLE, "person")
     assert answer.to_dict()["unit"] == "person"
     assert answer.to_dict()["rows"] is answer.to_dict()["invalid"] is None
-    assert "Protected is one person with all their rows." in str(answer)
+    assert "The promise protects one person with all their rows." in str(answer)
     assert f"{len(TRIPS['who']):,} rows were read" in answer.for_operator
     assert str(len(TRIPS["who"])) not in json.dumps(answer.to_dict())
 
@@ -95,7 +95,7 @@ def test_the_answer_is_that_of_the_reduced_column(task):
 def test_without_a_person_each_row_is_taken_to_be_one():
     answer = ask(TRIPS, "count", column="late", person=None)
     assert (answer.n, answer.unit) == (len(TRIPS["who"]), "row")
-    assert "Each row is taken to be one person: protected is one row." in str(answer)
+    assert "Each row is taken to be one person, so the promise protects one row." in str(answer)
     assert "Each row is taken to be one person" in answer.explain()
 
 
@@ -283,7 +283,9 @@ def test_a_ledger_does_not_mix_units(tmp_path):
     by_visit = {**TRIPS, "visit": list(range(len(TRIPS["who"])))}
     for other in ("visit", ["who", "visit"]):
         with pytest.raises(
-            sdp.LedgerError, match="before a person is a value of who, and in this one of"
+            sdp.LedgerError,
+            match=r"in earlier releases of .* each value of who is one person, and in this one each "
+            "value of",
         ):
             ask(by_visit, "count", column="late", person=other, **given)
     ask(by_visit, "sum", person=["who"], **given, **ASKED["sum"])
@@ -387,7 +389,7 @@ def test_a_survey_has_one_unit_and_a_reduction_for_each_question():
     answer = sdp.ask(TRIPS, survey, rng=sdp.SeededWords(1))
     assert (answer.n, answer.unit) == (PEOPLE, "person")
     assert answer.to_dict()["unit"] == "person"
-    assert "Protected is one person with all their rows." in str(answer)
+    assert "The promise protects one person with all their rows." in str(answer)
     late = sum(map(any, group(TRIPS, "late")))
     assert answer["late"].estimate.value == pytest.approx(late, abs=12)
     longest = np.mean([max(rows) for rows in group(TRIPS, "km")])

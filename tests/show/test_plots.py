@@ -603,7 +603,7 @@ def test_small_print_has_two_lines_and_axes_have_labels(task, model, tmp_path, m
     assert 1 <= len(seen) <= 2, seen
     text = " ".join(seen)
     assert str(answer.guarantee).partition("; by ")[0] in text
-    assert "protected is one row" in text
+    assert "the promise protects one row" in text
     (figure,) = drawn
     wanted = "people" if answer.picture.people is not None else ASKED[task]["column"]
     assert figure.axes[0].get_xlabel() == wanted

@@ -92,6 +92,6 @@ export function readTexts(found) {
     throw bad(`the language '${texts.language}' must be a tag such as en, pt-BR or sr-Latn`);
   }
   if (!["ltr", "rtl"].includes(texts.direction)) throw bad(`the direction '${texts.direction}' must be ltr or rtl`);
-  if (texts.logo !== null && !LOGO.test(texts.logo)) throw bad("its logo is none: it must be a PNG or JPEG");
+  if (texts.logo !== null && !LOGO.test(texts.logo)) throw bad("its logo is not valid: it must be a PNG or JPEG");
   return texts;
 }

@@ -201,7 +201,7 @@ const DOCUMENTS = [
   [PLAIN, [["texts.direction", "ttb"]], "document: the direction 'ttb' must be ltr or rtl"],
   [PLAIN, [["texts.logo", null]], "document: texts.logo must be a text of 1 to 10706 characters"],
   [PLAIN, [["texts.logo", "x".repeat(10707)]], "document: texts.logo must be a text of 1 to 10706 characters"],
-  [PLAIN, [["texts.logo", "x".repeat(10706)]], "document: its logo is none: it must be a PNG or JPEG"],
+  [PLAIN, [["texts.logo", "x".repeat(10706)]], "document: its logo is not valid: it must be a PNG or JPEG"],
   [PLAIN, [["questions.0.asked.kind", "number"]], "document: the histogram 'way' is asked as choice or scale, not 'number'"],
   [PLAIN, [["questions.1.asked.kind", "choice"]], "document: the count 'home' is asked as yes_no or several, not 'choice'"],
   [PLAIN, [["questions.2.asked.kind", "text"]], "document: the mean 'minutes' is asked as number, not 'text'"],

@@ -47,7 +47,7 @@ def new(path: _FileArgument, force: ForceOption = False) -> None:
     """
     with explain_errors():
         if path.exists() and not force:
-            raise sdp.DataError(f"{path} exists already: choose another name, or say --force")
+            raise sdp.DataError(f"{path} already exists: choose another name, or give --force")
         text = _ask_promise()
         while True:
             text = _ask_question(text, str(path))

@@ -360,10 +360,10 @@ class Tally:
 
         >>> Tally(counts=np.array([0, 0]), users=0).people()
         Traceback (most recent call last):
-        shuffledp.core.errors.DataError: the tally is of no users: at least one is needed
+        shuffledp.core.errors.DataError: the tally has no users: at least one is needed
         """
         if self.users < 1:
-            raise DataError("the tally is of no users: at least one is needed")
+            raise DataError("the tally has no users: at least one is needed")
         return self.users
 
 

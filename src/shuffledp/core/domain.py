@@ -369,7 +369,7 @@ def column(values: ArrayLike) -> _AnyArray:
     shuffledp.core.errors.DataError: values must be one column, but its rows have several lengths
     """
     if np.ma.is_masked(values):
-        raise DataError("values has masked entries: say first what becomes of them")
+        raise DataError("values has masked entries: first decide what becomes of them")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -390,7 +390,7 @@ def _refuse_missing(values: object) -> None:
         return
     missing = np.asarray(ask())
     if missing.any():
-        complaint = "is missing: say first what becomes of those"
+        complaint = "is missing: first decide what becomes of missing values"
         raise PositionError(None, int(np.argmax(missing)), complaint)
 
 

@@ -321,7 +321,7 @@ class ShuffleProtocol:
         ]
         if self.guarantee.model is Model.SHUFFLE:
             left = "nothing" if self.local_floor is None else self.local_floor
-            facts.append(("left if the shuffler tells who sent what", left))
+            facts.append(("left if the shuffler reveals who sent what", left))
         return stack(say(self.name, bold=True), list_facts(facts))
 
     @property

@@ -89,7 +89,11 @@ class Job:
 
     def nobody(self) -> DataError:
         """Return the error if no value is valid."""
-        hint = "; without on_invalid, the first one is named" if self.coder.on_invalid.drops else ""
+        hint = (
+            "; leave out on_invalid, and the first invalid one is named"
+            if self.coder.on_invalid.drops
+            else ""
+        )
         where = self.column.where
         whose = "" if where is None else f" where {where}"
         return DataError(f"column {self.column.name!r} has no valid value{whose}{hint}")

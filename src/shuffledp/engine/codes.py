@@ -389,9 +389,9 @@ def _suspect(value: object, domain: Domain) -> str:
     """Say what may be meant by a text that is not understood.
 
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
-    (' (decimals take a point; `decimal` declares commas)', ' (true_value says which one is yes)')
+    (' (decimals have a point; `decimal` declares commas)', ' (true_value says which one is yes)')
     >>> _suspect("$27.60", Reals(lower=0, upper=250, steps=10))
-    " (numbers are written without units, signs and gaps: 1234.5; of files, `strip` '$' leaves them out)"
+    " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` '$' removes them)"
     """
     if not isinstance(value, str):
         return ""
@@ -407,17 +407,18 @@ def _suspect(value: object, domain: Domain) -> str:
     known = (
         (
             _THOUSANDS,
-            " (thousands have no commas; of files, `strip` ',' leaves them out, and `decimal` ',' declares decimal commas)",
+            " (write thousands without commas; for files, `strip` ',' removes them, and `decimal` ',' declares "
+            "decimal commas)",
         ),
-        (_DECIMAL, " (decimals take a point; `decimal` declares commas)"),
+        (_DECIMAL, " (decimals have a point; `decimal` declares commas)"),
         (
             _DATE,
             f" (dates are written 2024-12-31; {OTHER_DATES})",
         ),
         (
             _WITH_DIGITS,
-            " (numbers are written without units, signs and gaps: 1234.5; of files, `strip` "
-            f"'{name_marks(value.strip())}' leaves them out)",
+            " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` "
+            f"'{name_marks(value.strip())}' removes them)",
         ),
     )
     return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
@@ -489,7 +490,7 @@ def _choose_reader(domain: Domain) -> Callable[[Any, Any, tuple[str, ...]], Numb
         _ = domain.size, domain.labels, domain.codes, domain.values
     except AttributeError:
         raise UnsupportedError(
-            f"files have no values for the domain {domain!r}: a domain has size, labels, codes and values"
+            f"files cannot be read as {domain!r}: a domain has size, labels, codes and values"
         ) from None
     return _ask_domain
 

@@ -189,7 +189,7 @@ def _explain_filter(where: Filter | None, name: str) -> Iterator[None]:
     except DataError as error:
         if where is None or name not in where.columns:
             raise
-        raise DataError(f"{error} (in `where`, texts stand in quotes: 'AA')") from None
+        raise DataError(f"{error} (in `where`, texts are in quotes: 'AA')") from None
 
 
 def _name_lines(files: tuple[DataFile, ...]) -> str | None:
@@ -198,9 +198,7 @@ def _name_lines(files: tuple[DataFile, ...]) -> str | None:
     if len(others) == len(files):
         return None
     if others:
-        said = (
-            f"must be named: {others[0]} has columns, and a .txt of which none is named has lines"
-        )
+        said = f"must be named: {others[0]} has columns, but a .txt is read as lines unless a column is named"
         raise ParameterError("column", None, said)
     return LINE
 
@@ -317,7 +315,9 @@ def open_data(
     if isinstance(data, Column):
         if where is not None or people is not None:
             given = "where" if people is None else "people"
-            raise UnsupportedError(f"the column is open already: give {given} to open_column")
+            raise UnsupportedError(
+                f"the column is already open: pass {given} to open_column instead"
+            )
         return data
     several = isinstance(data, list | tuple) and bool(data)
     listed = several and all(isinstance(each, Path) for each in data)

@@ -281,7 +281,9 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
     try:
         return _order(array, pa.scalar(asked.value).cast(array.type)), known
     except pa.ArrowInvalid:
-        raise DataError(f"{asked.name!r} holds {array.type}, and {asked.value!r} is none") from None
+        raise DataError(
+            f"{asked.name!r} holds {array.type}, and {asked.value!r} is no such value"
+        ) from None
 
 
 def _refuse_dates(name: str, array: Any, unread: Bools) -> None:
@@ -292,7 +294,7 @@ def _refuse_dates(name: str, array: Any, unread: Bools) -> None:
     if wrong.any():
         value = array[int(np.argmax(wrong))].as_py()
         raise DataError(
-            f"{name!r} has the value {show_value(value)}, which is not compared with a date (dates are written "
+            f"{name!r} has the value {show_value(value)}, which cannot be compared with a date (dates are written "
             f"2024-12-31; {OTHER_DATES})"
         )
 
@@ -419,7 +421,7 @@ class _Parser:
         hint = ""
         if before is not None and word is not None and before[0].lower() not in _KEYWORDS:
             named = f'"{before[0]} {word[0]}"'
-            hint = f" (a column whose name has blanks stands in double quotes: {named})"
+            hint = f" (a column name with blanks goes in double quotes: {named})"
         return ParameterError(
             "where", self._text, f"cannot be read at {left!r}{hint}" if left else "ends too early"
         )

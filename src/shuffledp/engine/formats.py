@@ -67,7 +67,7 @@ class Files:
     def __post_init__(self) -> None:
         mark = _NAMED_MARKS.get(self.delimiter or ",", self.delimiter)
         if mark is not None and (len(mark) != 1 or mark in _NO_MARKS):
-            wanted = "must be one character that is no quote, such as ; or tab"
+            wanted = "must be one character other than a quote, such as ; or tab"
             raise ParameterError("delimiter", self.delimiter, wanted)
         object.__setattr__(self, "delimiter", None if self.delimiter is None else mark)
         _ = self.spelling
@@ -463,7 +463,7 @@ def _describe_csv(file: DataFile, given: Files) -> DataFile:
     header, line = _list_rows(sample)
     if "\r" in header:
         raise DataError(
-            f"{file.path} cannot be read: its lines end with carriage returns alone, and not with line feeds"
+            f"{file.path} cannot be read: its lines end with carriage returns, without line feeds"
         )
     delimiter = given.delimiter or _find_delimiter(header, line, _prefer(file.path, given))
     columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter), [])
@@ -518,8 +518,8 @@ def _describe_lines(file: DataFile, _: Files) -> DataFile:
         counts = {line.count(mark) for line in lines}
         if len(lines) > 1 and len(counts) == 1 and counts != {0}:
             raise DataError(
-                f"{file.path} may be a table, since all lines have equally many {name}s: name the column, "
-                "or else make it a .csv with a header and quotes"
+                f"{file.path} may be a table, since all lines have the same number of {name}s: name the column, or "
+                "make it a .csv with a header and quotes"
             )
     return _guess_rows(replace(file, delimiter=_NO_DELIMITER), (LINE,), sample, skip=0)
 

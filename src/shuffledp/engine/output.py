@@ -60,7 +60,7 @@ class Staged:
         try:
             os.link(place, target)  # fails if there is something; a rename does not
         except FileExistsError:
-            raise DataError(f"{target} exists already: somebody wrote it meanwhile") from None
+            raise DataError(f"{target} already exists: somebody wrote it in the meantime") from None
         except OSError:  # a file system without links
             place.rename(target)
 
@@ -105,7 +105,7 @@ def stage(targets: Sequence[Path], *, force: bool = False) -> Iterator[Staged]:
             claims.callback(shutil.rmtree, _make_folder(target, folders), ignore_errors=True)
             claims.enter_context(_claim(target))
             if target.exists() and not force:
-                raise DataError(f"{target} exists already: choose another name, or remove it first")
+                raise DataError(f"{target} already exists: choose another name, or remove it first")
         places = zip(targets, folders, strict=True)
         yield Staged(
             places={target: folder / target.name for target, folder in places}, force=force

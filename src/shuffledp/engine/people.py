@@ -152,7 +152,7 @@ class People:
         if len(set(self.person)) < len(self.person):
             raise ParameterError("person", ",".join(self.person), "names a column twice")
         if (self.order is not None) != (self.reduce in (Reduce.FIRST, Reduce.LAST)):
-            kinds = "first and last are by another column: reduce='last by day'"
+            kinds = "first and last need another column to order the rows: reduce='last by day'"
             raise ParameterError(
                 "reduce", _spell(self.reduce, self.order), f"must be clear: {kinds}"
             )
@@ -166,7 +166,7 @@ class People:
             )
         if self.of is Of.ROWS and self.reduce is not None:
             raise UnsupportedError(
-                "reduce is for answers about people: of='rows' takes rows as they are"
+                "reduce is for answers about people: with of='rows' rows are not combined"
             )
         if self.max_rows is not None:
             if self.of is not Of.ROWS:
@@ -175,7 +175,7 @@ class People:
         if self.max_categories is not None:
             if self.of is Of.ROWS or self.reduce is not None:
                 raise UnsupportedError(
-                    "max_categories says already what becomes of a person's rows: leave out reduce, and of='rows'"
+                    "max_categories already decides what becomes of a person's rows: leave out reduce, and of='rows'"
                 )
             whole("max_categories", self.max_categories, at_least=1, at_most=_MOST)
 
@@ -203,7 +203,7 @@ class People:
         said = [name for name, value in given.items() if value is not None]
         if isinstance(person, People):
             if said:
-                raise UnsupportedError(f"{said[0]} is said by person already")
+                raise UnsupportedError(f"{said[0]} is already part of person")
             return person
         if person is None:
             if said:
@@ -253,25 +253,25 @@ class People:
         """Return what became of the rows, for readers of the answer.
 
         >>> print(People.read("visitor").tell(Reduce.SUM))
-        A person is a value of visitor, and counts once, with the sum of their rows.
+        Each value of visitor is one person, who counts once, with the sum of their rows.
         """
         named = " and ".join(self.person)
         extra = {
             MissingPerson.ERROR: "",
-            MissingPerson.DROP: " Rows that name nobody were left out.",
-            MissingPerson.OWN: " Each row that names nobody was taken to be a person of its own.",
+            MissingPerson.DROP: " Rows that name no person were left out.",
+            MissingPerson.OWN: " Each row that names no person was counted as a separate person.",
         }[self.missing]
         if self.of is Of.ROWS:
             return (
-                f"A person is a value of {named}. The answer is about rows, at most {self.max_rows:,} of a person; of "
-                f"more, {self.max_rows:,} at random.{extra}"
+                f"Each value of {named} is one person. The answer is about rows, at most {self.max_rows:,} of a "
+                f"person; if there are more, {self.max_rows:,} of them at random.{extra}"
             )
         if self.max_categories is not None:
             return (
-                f"A person is a value of {named}, and counts once in each of their categories, at most "
-                f"{self.max_categories:,}; of more, in {self.max_categories:,} at random.{extra}"
+                f"Each value of {named} is one person, who counts once in each of their categories, in at most "
+                f"{self.max_categories:,}; if there are more, in {self.max_categories:,} of them at random.{extra}"
             )
-        return f"A person is a value of {named}, and counts once, with {_WORDS[how].format(self.order)}.{extra}"
+        return f"Each value of {named} is one person, who counts once, with {_WORDS[how].format(self.order)}.{extra}"
 
 
 _WORDS = {

@@ -332,8 +332,8 @@ class Reduction:
             first = int(np.argmax(gone)) + rows.row
             where = f"row {first + 1} of {rows.file}" if rows.file else f"position {first}"
             raise DataError(
-                f"{where} names no person ({' and '.join(people.person)}); to go on: missing_person drop, or own "
-                "to take such a row to be a person of its own"
+                f"{where} names no person ({' and '.join(people.person)}); to go on: missing_person drop, or own to "
+                "count such a row as a separate person"
             )
         if people.missing is MissingPerson.DROP:
             return columns, ~gone

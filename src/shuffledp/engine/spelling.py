@@ -26,7 +26,9 @@ ORDERS = {
 """How a date is written: its pattern, and what makes 2024-12-31 of its three numbers."""
 LIKE_DATE = "[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"
 """What looks like a date, in whichever order."""
-OTHER_DATES = "of files, `dates` declares others: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024"
+OTHER_DATES = (
+    "for files, `dates` declares other orders: ymd 2024/12/31, dmy 31.12.2024, mdy 12/31/2024"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -378,8 +378,8 @@ def _read_numbers(content: Mapping[str, Any], path: str | Path) -> tuple[list[in
     """Return the counts, the people, and the people of each shuffle."""
     if "shuffles" not in content:
         raise DataError(
-            f"{path} does not say how many people each shuffle had, so nobody knows its guarantee: "
-            "tally the messages again"
+            f"{path} does not say how many people each shuffle had, so its guarantee is not known: tally the "
+            "messages again"
         )
     counts, users, shuffles = content.get("counts"), content.get("users"), content["shuffles"]
     if (

@@ -137,7 +137,7 @@ def ask_groups(
     """
     if delta == 0 and honest < 1:
         raise ParameterError(
-            "delta", delta, "must be > 0: some random group may have hardly an honest member"
+            "delta", delta, "must be > 0: a random group may have hardly any honest members"
         )
     n, chance = len(np.asarray(values)), 0.0 if honest == 1 else delta / 2
     all_honest = honest_users(n, honest)

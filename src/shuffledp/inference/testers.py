@@ -383,7 +383,7 @@ def method_names(model: str, coin: str) -> tuple[str, ...]:
     if coin not in ("private", "public"):
         raise ParameterError("coin", coin, "must be 'private' or 'public'")
     if (model, coin) not in METHODS:
-        raise UnsupportedError(f"model {model!r} has no use for a public coin: coin='private'")
+        raise UnsupportedError(f"model {model!r} does not use a public coin: set coin='private'")
     return tuple(METHODS[model, coin])
 
 

@@ -539,7 +539,7 @@ def share_promise(asked: dict[str, Any], *, people: int, n: int) -> dict[str, An
         return asked
     if asked["delta"] == 0:
         raise UnsupportedError(
-            "groups that vote need delta > 0: one may have hardly an honest member"
+            "groups that vote need delta > 0: a group may have hardly any honest members"
         )
     chance = asked["delta"] / 2
     few = count_honest(people, n, honest=honest_users(n, asked["honest"]), chance=chance)

@@ -391,7 +391,7 @@ class Ledger:
     (0.6, True)
     >>> ledger.charge(promise)
     Traceback (most recent call last):
-    shuffledp.core.errors.BudgetError: the release was refused: with it, epsilon would be 1.2, and the budget is 1.0 (data set 'data', 1 release before)
+    shuffledp.core.errors.BudgetError: the release was refused: with it, epsilon would be 1.2, and the budget is 1.0 (data set 'data', 1 earlier release)
     >>> ledger.verify(head).vouched                                      # budget, charge, release
     3
     """
@@ -624,14 +624,15 @@ def _refuse_mixed(account: Account, entry: Entry) -> None:
     others = sorted({each.unit for each in account.entries.values()} - {entry.unit})
     if others:
         raise LedgerError(
-            f"the releases of data set {entry.dataset!r} before protect one {others[0]} each, and this one protects "
+            f"earlier releases of data set {entry.dataset!r} protect one {others[0]} each, and this one protects "
             f"one {entry.unit}: their losses do not add up; charge it to another data set"
         )
     named = sorted({each.person for each in account.entries.values()} - {entry.person, ()})
     if named and entry.person:
         raise LedgerError(
-            f"in the releases of data set {entry.dataset!r} before a person is a value of {' and '.join(named[0])}, and in "
-            f"this one of {' and '.join(entry.person)}: their losses do not add up; charge it to another data set"
+            f"in earlier releases of data set {entry.dataset!r} each value of {' and '.join(named[0])} is one "
+            f"person, and in this one each value of {' and '.join(entry.person)}: their losses do not add up; "
+            "charge it to another data set"
         )
 
 
@@ -641,8 +642,8 @@ def _refuse_excess(account: Account, entry: Entry) -> None:
         return
     before = len(account.entries)
     raise BudgetError(
-        f"the release was refused: with it, {reason} "
-        f"(data set {entry.dataset!r}, {before} release{'s' * (before != 1)} before)"
+        f"the release was refused: with it, {reason} (data set {entry.dataset!r}, {before} earlier "
+        f"release{'s' * (before != 1)})"
     )
 
 

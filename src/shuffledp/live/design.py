@@ -335,8 +335,8 @@ def measure_influence(question: WireQuestion) -> float:
         return math.inf
     if math.isinf(influence):
         raise UnsupportedError(
-            f"question {question.name!r}: nothing is known of what one report can do among "
-            f"{question.protocol.randomizer.domain.size:,} cells: give fewer steps, up to 65,536"
+            f"question {question.name!r}: it is not known how far one report can move the answer with "
+            f"{question.protocol.randomizer.domain.size:,} cells: give fewer steps, at most 65,536"
         )
     return math.nextafter(float(influence), math.inf)
 
@@ -505,7 +505,7 @@ def compare_noise(survey: Survey, settings: Settings, design: Design) -> str:
     try:
         other = choose_other(survey, settings, design)
     except ShuffledpError as error:
-        return f"{plain}. The {others} cannot: {error}."
+        return f"{plain}. The {others} cannot add it: {error}."
     usual = ", with the usual floor" if math.isinf(design.pledge.local_epsilon) else ""
     return f"{plain}; if the {others} did{usual}, up to {show(other)}."
 

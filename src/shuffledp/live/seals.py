@@ -94,8 +94,8 @@ def recognize(log: SealLog, known: bytes | None) -> bytes:
     if identity != known:
         state = "is empty" if identity is None else "belongs to another database"
         raise SealError(
-            f"the database was used with a seal log, and this one {state}: nothing is sealed or served. Bring back the log "
-            "of the database; if it is lost, windows that are open can only be given up"
+            f"the database was used with a seal log, and this one {state}: nothing is sealed or served. Restore the "
+            "log that belongs to the database; if it is lost, open windows must be given up"
         )
     return identity
 

@@ -529,10 +529,10 @@ def _ask_pairs(
     factor = grouped.amplify_noise()
     if factor != 1:
         remarks.append(
-            f"The sum of a group has {factor:.3g} times as much, and its numbers are rounded to steps of "
+            f"The sum of a group has {factor:.3g} times that error, and its numbers are rounded to steps of "
             f"{grouped.step:.3g}."
             if grouped.step
-            else f"The sum of a group has {factor:.3g} times as much."
+            else f"The sum of a group has {factor:.3g} times that error."
         )
     return Histogram(domain=Categories(k=pairs)), tuple(remarks)
 
@@ -570,7 +570,7 @@ def _aim(task: Task, n: int | None, epsilon: float | None, error: float | None) 
         return Aim.ERROR
     positive("error", error)
     if (n is None) == (epsilon is None):
-        raise ParameterError("error", error, "needs one of n and epsilon, not both and not none")
+        raise ParameterError("error", error, "needs n or epsilon, and not both")
     if epsilon is None:
         return Aim.EPSILON
     if not task.average:
@@ -686,14 +686,14 @@ def _caption(plan: Plan) -> str:
     if plan.limits.live:
         notes.append(
             "Bytes: of a report, encrypted. Influence: by how many people one report can move the answer. Guess: "
-            "how often a yes or no is guessed right, at most, if everybody else conspires."
+            "how often a yes or no can be guessed right, at most, if everybody else conspires."
         )
     else:
         notes.append("Messages, bits: per user.")
-    notes.append("Local: epsilon if the shuffler tells who sent what.")
+    notes.append("Local: epsilon if the shuffler reveals who sent what.")
     if plan.rounding:
         notes.append(
-            f"It counts {_shorten(plan.rounding)} for rounding reals to the grid at random."
+            f"It includes {_shorten(plan.rounding)} for rounding reals to the grid at random."
         )
     if Model.LOCAL in plan.limits.models and plan.local_bound is not None:
         notes.append(

@@ -116,7 +116,7 @@ def _models(models: Iterable[Model | str] | Model | str) -> frozenset[Model]:
     known = {each.value: each for each in Model} | {each: each for each in Model}
     if not given or any(each not in known for each in given):
         names = ", ".join(each.value for each in Model)
-        raise ParameterError("models", models, f"must be some of {names}")
+        raise ParameterError("models", models, f"must be among {names}")
     return frozenset(known[each] for each in given)
 
 
@@ -129,7 +129,7 @@ def check_delta(delta: float, n: int, *, allow_large_delta: bool = False) -> tup
     ()
     >>> check_delta(2e-6, 1_000_000)
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: delta=2e-06 must be at most 1/n = 1e-06: publishing one person's value in the clear would keep it; choose it far below 1/n (such as 1e-08), or say allow_large_delta
+    shuffledp.core.errors.ParameterError: delta=2e-06 must be at most 1/n = 1e-06: even publishing one person's value in the clear would satisfy it; choose it far below 1/n (such as 1e-08), or set allow_large_delta
     """
     people = n * Fraction(repr(delta))  # 0.001 means 1/1000, not the float beside it
     hint = hint_delta(n)
@@ -137,8 +137,8 @@ def check_delta(delta: float, n: int, *, allow_large_delta: bool = False) -> tup
         raise ParameterError(
             "delta",
             delta,
-            f"must be at most 1/n = {1 / n:.3g}: publishing one person's value in the clear would keep "
-            f"it; choose it far below 1/n (such as {hint:.3g}), or say allow_large_delta",
+            f"must be at most 1/n = {1 / n:.3g}: even publishing one person's value in the clear would satisfy it; "
+            f"choose it far below 1/n (such as {hint:.3g}), or set allow_large_delta",
         )
     if 10 * people <= 1:
         return ()

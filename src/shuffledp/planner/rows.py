@@ -330,7 +330,7 @@ class Row:
 
     @property
     def local_floor(self) -> Guarantee | None:
-        """What is left if the shuffler tells who sent what; None: nothing."""
+        """What is left if the shuffler reveals who sent what; None: nothing."""
         made = self._shuffled
         return None if made is None else made.local_floor
 

@@ -155,32 +155,33 @@ def ask(
         data: A path or a pattern like `"data/*.csv"` (or several as `Path` objects), or in memory: a pandas or Polars
             DataFrame or an Arrow table, a Series, an Arrow or NumPy array, or a list of values.
         task: The name of the question, such as "count", "sum", "mean", "histogram" or "quantiles". Or an `sdp.Survey`:
-            several questions, which say themselves what they ask and how privately; the answer is an
-            `sdp.SurveyAnswer`.
+            several questions, which state what they ask and how privately; the answer is an `sdp.SurveyAnswer`.
         column: The column, for files and tables.
         where: Whom the question is about: `"distance > 1000 and carrier = 'AA'"`.
-        where_public: Declare that everybody may know who is taken: then n, which is exact, tells nothing. Otherwise,
-            with a ledger, everybody stays, and whoever is not taken counts as nothing.
-        by: Ask for each of some groups, which this column names.
-        groups: These groups. They are public knowledge; who is in which one is protected like the answer is.
+        where_public: Declare that it is public who matches `where`, so that the exact n reveals nothing. Otherwise,
+            with a ledger, everybody stays in n, and people who do not match count as nothing.
+        by: The column of groups: answer the question for each group.
+        groups: The groups, which are public knowledge; who is in which group is protected like the answer.
 
     Whom a row is about:
-        person: The column (or several) that says whom a row is about. The promise is then to people: one person with
-            all their rows. Without it each row is taken to be one person.
-        reduce: What becomes of one person's rows: "sum", "mean", "min", "max", "any", "all", "rows" (how many), "one"
+        person: The column (or several) that says which person a row is about. The promise then protects one person
+            with all their rows. Without it each row is taken to be one person.
+        reduce: How to make one value of a person's rows: "sum", "mean", "min", "max", "any", "all", "rows" (how many), "one"
             (at random), "first by COLUMN" or "last by COLUMN". By default any for a count, the sum for a sum, one for
             a histogram and words, and the mean for the others.
         of: "rows", if the answer is about rows and not about people: a count or a sum of them.
-        max_rows: How many rows of a person count at most, of rows; of more, so many at random.
-        max_categories: In how many different categories of a histogram a person counts at most, once in each; of more,
-            in so many at random.
-        missing_person: What to do with a row that names nobody: "error", "drop", or "own", to take it to be a person.
+        max_rows: With `of="rows"`: how many rows of a person count at most. If there are more, this many at random.
+        max_categories: In how many different categories of a histogram a person counts at most, once in each. If
+            there are more, in this many at random.
+        missing_person: What to do with a row that names no person: "error", "drop", or "own", to count it as a
+            separate person.
 
     How privately:
         epsilon: The privacy loss, at most.
-        delta: The probability that it is more. The local model takes none, the central model needs none.
-        model: "shuffle"; "local" trusts nobody; "central" trusts this machine. A survey says it itself; another one
-            than "shuffle" is taken in place of its own.
+        delta: The slack on top of it: the probability of any result may exceed what epsilon allows by this much. The
+            local model takes none, the central model needs none.
+        model: "shuffle"; "local" trusts nobody; "central" trusts this machine. A survey states its own model; any
+            other value than "shuffle" replaces it.
         honest: The share of people whose noise the guarantee relies on.
         allow_large_delta: Accept a delta above 1/n.
         ledger: Charge the answer to this ledger (or its path) before it is returned; refuse it if the budget is spent.
@@ -188,26 +189,26 @@ def ask(
         dataset: What the ledger calls the people.
 
     By which protocol and engine:
-        protocol: Take this one. Without it the planner chooses.
-        max_messages: The most that a person may send, on average, of the protocols to choose from.
-        engine: "memory", "duckdb" or "spark", or one that is set up.
-        rng: A `SeededWords` for tests. Without it words are secure.
+        protocol: Use this protocol. Without it the planner chooses.
+        max_messages: Choose among protocols that send at most this many messages per person, on average.
+        engine: "memory", "duckdb" or "spark", or an engine object.
+        rng: A `SeededWords` for tests. Without it the noise is secure.
         level: The confidence level of the intervals.
-        population: These people are a random sample: also give the shares of the population, with intervals that cover
+        population: Treat these people as a random sample: also give the shares of the population, with intervals that cover
             noise and sampling (`answer.shares`).
         on_invalid: How to handle nulls and values outside the domain: "error", "drop", "other", "clamp", or an action
             for each fault, `{"null": "drop", "out_of_range": "clamp"}`.
-        missing: How a missing value may be spelt, besides an empty text: ["NA", "-9"]. By default NA, N/A, #N/A, <NA>,
+        missing: How missing values are written, besides an empty text: ["NA", "-9"]. By default NA, N/A, #N/A, <NA>,
             NaN, null and none, in any case.
         report: Called with the progress.
 
     What the task asks for, from public knowledge (`task.options` lists it):
-        lower, upper: The ends of a number. A bin per integer, for a histogram. "auto", where nobody knows them: a first
-            release estimates them, and the answer is about values limited to them.
+        lower, upper: The smallest and the largest number; a histogram has a bin for each integer between them. "auto"
+            if nobody knows them: a first release estimates them, and the answer is about values limited to them.
         bounds_share: The share of epsilon and delta that this first release may spend; a tenth by default.
         steps: Steps of the grid for real numbers.
         categories, categories_file: The categories of a histogram, or a file with one per line.
-        categories_from_data: Take those that occur. Not private.
+        categories_from_data: Use the categories that occur in the data. Not private.
         k: The number of categories, if they are the codes 0 .. k-1.
         true_value: What counts as yes.
         at: Which quantiles, or where to evaluate a distribution.
@@ -373,7 +374,7 @@ def open_spending(
 
     if isinstance(rng, SeededWords):
         raise UnsupportedError(
-            "a seed protects nobody, so a ledger cannot charge it: leave out one of them"
+            "a seed protects nobody, so a ledger cannot charge it: leave out the seed or the ledger"
         )
     if from_data:
         raise UnsupportedError(
@@ -383,8 +384,7 @@ def open_spending(
     if where is not None and not where.public and not where.private:
         raise UnsupportedError(
             f"where={str(where)!r} makes n the exact answer to a question, and no epsilon covers that, so a ledger "
-            "cannot charge it: ask by group instead (by), or declare that everybody may know who is taken "
-            "(where_public)"
+            "cannot charge it: ask by group instead (by), or declare that it is public who matches (where_public)"
         )
     opened = ledger if isinstance(ledger, Ledger) else Ledger(Path(ledger))
     return Spending(ledger=opened, budget=budget, dataset=dataset)

@@ -283,10 +283,10 @@ class Banded:
         places = choose_bounds(values >= threshold, self.bands, points)
         if places is None:
             raise UnsupportedError(
-                f"no bounds were found for n = {n:,}: with this share of the budget a {self.bands.called} must "
-                f"hold about {threshold:,} people, so it can work from n = {threshold:,} if all are in one, and "
-                f"from about m times that if they are spread over m of them; declare lower and upper, or raise epsilon "
-                "or bounds_share"
+                f"no bounds were found for n = {n:,}: with this share of the budget a {self.bands.called} must hold "
+                f"about {threshold:,} people, so n = {threshold:,} can be enough if all are in one, and about m "
+                "times that if they are spread over m of them; declare lower and upper, or raise epsilon or "
+                "bounds_share"
             )
         if self.bands.limits is not None and np.any(values[[0, -1]] >= threshold):
             raise UnsupportedError(
@@ -300,8 +300,8 @@ class Banded:
         low, high = (_spell(ends[name], self.bands.moments) for name in ("lower", "upper"))
         if ends["lower"] >= ends["upper"]:
             raise UnsupportedError(
-                f"the bounds that were found, {low} .. {high}, are no range: "
-                f"the {' and '.join(set(ends) - set(self.auto.ends))} that was declared is beyond the people"
+                f"the bounds that were found, {low} .. {high}, are no range: the declared "
+                f"{' and '.join(set(ends) - set(self.auto.ends))} is beyond the values of the people"
             )
         return Bounds(
             **ends,
@@ -408,7 +408,7 @@ def prepare_bounds(
             "the local model has no automatic bounds: its noise hides all but very full bands; declare lower and upper"
         )
     if survey.max_messages is not None:
-        raise UnsupportedError("max_messages is for one release, and automatic bounds are another")
+        raise UnsupportedError("max_messages is for one release, and automatic bounds need another")
     if survey.model is Model.SHUFFLE and not survey.delta:
         raise UnsupportedError("automatic bounds need a delta > 0 in the shuffle model")
     for question in survey.questions:
@@ -459,22 +459,22 @@ def _check(survey: Survey, question: Question, column: Column, *, charged: bool)
     """Refuse, before anything is spent, what has no automatic bounds."""
     if column.where is not None and column.where.private:
         raise UnsupportedError(
-            "automatic bounds have no place for people without a value: declare lower and upper, or that everybody "
-            "may know whom the filter takes (where_public)"
+            "automatic bounds have no place for people without a value: declare lower and upper, or that it is "
+            "public who matches the filter (where_public)"
         )
     people, drops = question.people, survey.on_invalid.drops
     if not survey.alone:
         drops = survey.find_policy(question, question.kind.declare(question.trial).task).drops
     if people is not None and (people.of is Of.ROWS or drops):
         raise UnsupportedError(
-            "automatic bounds are for people who all have one value: not for of='rows', and not if rows are dropped "
+            "automatic bounds need exactly one value of everybody: they are not for of='rows', nor for dropped rows "
             "(on_invalid, optional); declare lower and upper"
         )
     _check_protocol(survey, question)
     if (charged or not survey.alone) and drops:
         raise UnsupportedError(
-            "automatic bounds have no place for people without a value, whose number would be released under a ledger "
-            "or by a survey: declare lower and upper, or let no row be left out (on_invalid without drop, not optional)"
+            "automatic bounds have no place for people without a value, whose number a ledger or a survey would "
+            "release: declare lower and upper, or let no row be left out (on_invalid without drop, not optional)"
         )
 
 

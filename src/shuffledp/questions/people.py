@@ -174,16 +174,16 @@ def plan_question(question: Question) -> tuple[Task, str]:
     people = question.people
     if task.average and people.of is Of.ROWS:
         raise UnsupportedError(
-            f"{say_of(task.name)} of rows is the ratio of two sums: its error depends on how many rows there are, so no "
-            "plan is made without data: run states it"
+            f"{say_of(task.name)} of rows is the ratio of two sums: its error depends on how many rows there are, "
+            "so it cannot be planned without data: run states the error"
         )
     how = _choose(question, task)
     fitted, told = _fit(question, task, how, nothing=False), people.tell(how)
     if fitted.values > 1:
         spare = fitted.domain.size - task.domain.size
         told += (
-            f" The last {spare} of the categories are for places of people who have fewer; errors are means over all "
-            "of them, and those of categories that many people have may be larger."
+            f" The last {spare} categories stand for the unused places of people who have fewer; errors are means "
+            "over all categories, and may be larger for categories that many people have."
         )
     return fitted, told
 
@@ -243,8 +243,8 @@ def _fit(
     if isinstance(task, Range | Cdf):
         return replace(task, domain=_with_cell(task.domain), chosen=False)
     raise UnsupportedError(
-        f"{say_of(task.name, 'has')} no place for people without a value: let no row be left out (on_invalid without "
-        "drop, optional = false), or declare that everybody may know whom a filter takes (where_public)"
+        f"{say_of(task.name, 'has')} no place for people without a value: let no row be left out (on_invalid "
+        "without drop, optional = false), or declare that it is public who matches a filter (where_public)"
     )
 
 
@@ -396,7 +396,7 @@ def _split_mean(
     """Return the mean as two sums: of what counts, and of how much counts."""
     if sent:
         raise UnsupportedError(
-            "a mean of rows is the ratio of two sums, which messages are not collected for: ask where the data are"
+            "a mean of rows is the ratio of two sums, and messages cannot be collected for that: ask where the data are"
         )
     assert isinstance(task.domain, Integers | Reals)
     ratio = Ratio.of(question, task.domain, reduced, reduction.of_rows)

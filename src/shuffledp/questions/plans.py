@@ -56,8 +56,8 @@ _MANY = 6  # histograms, from which dummies are as good as correlated noise by c
 _COMMON = ("n", "epsilon", "delta", "honest")  # parameters that the whole survey has
 _LARGEST_EPSILON = 25.6
 _NO_FLOOR = (
-    "One random question each would be worse: the noise of a shuffled answer hardly depends on how many answer, and "
-    "no report must be private on its own."
+    "Asking each person one random question would be worse: the noise of a shuffled answer hardly depends on how "
+    "many people answer, and no report has to be private on its own."
 )
 _CURATED = "A trusted curator has everybody's values, and adds the noise to the exact answers: nobody sends messages."
 _CLOSE = 0.99
@@ -298,8 +298,9 @@ class SurveyPlan:
         most = max(self.rows, key=lambda row: row.share)
         assert most.without is not None
         return (
-            "The last column is what leaving a question out would take off all other errors. The dearest question "
-            f"is {shorten_label(most.question)}: without it, they would be about {100 * (1 - most.without):.0f} % smaller."
+            "The last column is how much smaller all other errors would be without the question. The most expensive "
+            f"question is {shorten_label(most.question)}: without it, they would be about "
+            f"{100 * (1 - most.without):.0f} % smaller."
         )
 
 
@@ -513,8 +514,8 @@ class _Maker:
         if most is not None and epsilon > most:
             dearest = max(spent, key=lambda each: each.mu).spec.name
             raise self.survey.source.fail(
-                f"these errors need epsilon = {round_up(epsilon, 3)} of {self.n:,} people, and the survey has "
-                f"epsilon = {most:g}; the dearest question is {dearest!r}"
+                f"these errors need epsilon = {round_up(epsilon, 3)} with {self.n:,} people, but the survey has "
+                f"epsilon = {most:g}; the most expensive question is {dearest!r}"
             )
 
     def _reach(self, question: "Question", task: Task, part: ShuffleProtocol) -> "_Spent":

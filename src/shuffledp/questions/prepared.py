@@ -390,7 +390,9 @@ class Prepared:
         chosen = device.choose(words.words(self.people, device.word_bits))
         taken = [chosen == place for place in range(len(device.devices))]
         if not all(map(np.any, taken)):
-            raise DataError(f"of {self.people:,} people nobody has some question: they are too few")
+            raise DataError(
+                f"{self.people:,} people are too few: at least one question has nobody to answer it"
+            )
         return [*taken]
 
     def _check_people(self, people: int) -> None:

@@ -46,7 +46,7 @@ def take_auto(
     if not ends:
         if share is not None:
             raise UnsupportedError(
-                "bounds_share needs lower='auto' or upper='auto': it is what estimating them may spend"
+                "bounds_share needs lower='auto' or upper='auto': it is the share spent on estimating them"
             )
         return dict(options), None
     declared = {name: value for name, value in options.items() if name not in ends}
@@ -113,7 +113,9 @@ class Question:
         if self.error is not None:
             fraction_of_one("error", self.error)
             if self.weight is not None:
-                raise UnsupportedError("error says how sharp the answer is: leave out weight")
+                raise UnsupportedError(
+                    "error already sets how exact the answer is: leave out weight"
+                )
         self._check_groups()
         if self.population and (self.by is not None or not self.kind.counts or self._of_rows):
             raise UnsupportedError(

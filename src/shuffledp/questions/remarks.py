@@ -31,8 +31,8 @@ SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this prote
 LEFT_OUT = "how many values were left out, and so n, is exact: that somebody's value was left out is not protected"
 """What must be said of every answer whose invalid values were dropped."""
 UNITS = {
-    "person": "Protected is one person with all their rows.",
-    "row": "Each row is taken to be one person: protected is one row.",
+    "person": "The promise protects one person with all their rows.",
+    "row": "Each row is taken to be one person, so the promise protects one row.",
 }
 """Of what a promise is, in words."""
 _REHEARSAL = (
@@ -41,16 +41,16 @@ _REHEARSAL = (
     "people."
 )
 _DEALT = (
-    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew "
-    "what all their messages add up to, exactly with the law that the messages of their devices would have. "
-    "So the promise is the protocol's own."
+    "One machine ({}) held the raw column. It counted the people with each value and dealt the tally: it drew the "
+    "total of all their messages with exactly the law that messages from their devices would have. So the "
+    "protocol's own promise holds."
 )
 _PLAYED = (
     "One machine ({}) held the raw column and played all devices, the shuffler and the analyzer."
 )
 _TRUSTED = (
-    "Whoever can read that machine is trusted. The promise is to the people in the file, against whoever sees "
-    "this result."
+    "Anybody who can read that machine is trusted. The promise is to the people in the file, against anybody who "
+    "sees this result."
 )
 _CURATED = (
     "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
@@ -82,7 +82,7 @@ def tell_unit(people: People | None) -> str:
     """Return the same in words.
 
     >>> tell_unit(None)
-    'Each row is taken to be one person: protected is one row.'
+    'Each row is taken to be one person, so the promise protects one row.'
     """
     return UNITS[name_unit(people)]
 
@@ -114,7 +114,7 @@ def tell_moments(moments: str | None) -> list[str]:
     """Return what dates are counted in."""
     if moments is None:
         return []
-    return [f"Dates count as {moments} since 1970-01-01, and their errors are {moments}."]
+    return [f"Dates are counted in {moments} since 1970-01-01, and so are their errors."]
 
 
 def tell_filter(where: Filter | None) -> list[str]:
@@ -123,13 +123,13 @@ def tell_filter(where: Filter | None) -> list[str]:
         return []
     if where.private:
         return [
-            f"The question is about the people with {where}. Everybody stays, and whoever is not among them counts as "
-            "nothing: how many they are is protected like the answer is."
+            f"The question is about the people with {where}. Everybody stays, and people who do not match count as "
+            "nothing: how many match is protected like the answer."
         ]
     return [
-        f"The question is about the people with {where}. This filter is part of the question, and n is "
-        "the number of people that it takes: it is exact, and that somebody is among them is not protected"
-        + (", for it was declared to be public." if where.public else ".")
+        f"The question is about the people with {where}. This filter is part of the question, and n is the number "
+        "of people who match: it is exact, and whether somebody matches is not protected"
+        + (", because it was declared public." if where.public else ".")
     ]
 
 
@@ -153,8 +153,8 @@ def tell_weaker(
         return None
     came = f"the smallest shuffle had {n:,}" if apart else f"{n:,} took part"
     return (
-        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, and {came}; "
-        "the guarantee below is the one for them"
+        f"WEAKER THAN PLANNED: the noise was made for {planned:,} people, but {came}; the guarantee below is for "
+        "that number"
     )
 
 
@@ -277,8 +277,8 @@ def tell_mechanism(survey: "Survey", made: ShuffleProtocol | Mechanism) -> Itera
     """Say what a curator leaves out, and what was given in vain."""
     if isinstance(made, StabilityHistogram):
         yield (
-            f"Listed is what has a noisy count above {made.threshold:,}. The intervals hold for all that is "
-            "listed at once, with the choice of it counted in: so they are wider than two standard errors."
+            f"Values with a noisy count above {made.threshold:,} are listed. The intervals hold for all listed "
+            "values at once and allow for the selection, so they are wider than two standard errors."
         )
     if survey.model is Model.CENTRAL and survey.delta and not made.guarantee.delta:
         yield f"The delta of {survey.delta:g} was not needed: {made.name} has delta = 0."

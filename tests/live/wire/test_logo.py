@@ -124,7 +124,7 @@ def test_a_document_has_nothing_but_the_picture():
     for raw in (hidden, make_png() + b"more"):
         with pytest.raises(sdp.WireError, match="more than a picture"):
             check_logo(f"data:image/png;base64,{base64.b64encode(raw).decode()}")
-    with pytest.raises(sdp.WireError, match="its logo is none"):
+    with pytest.raises(sdp.WireError, match="its logo is not valid"):
         check_logo("data:image/png;base64,!")
 
 

@@ -521,7 +521,7 @@ def _make_routes(desk: Desk, guard: Callable[[_Work], Callable[[Request], Any]])
     async def show_draft(request: Request) -> Response:
         raw = desk.document(request.path_params["id"])
         if raw is None or host_of(request) not in LOOPBACK:
-            return problem(404, "unknown", "this preview is gone: make it anew")
+            return problem(404, "unknown", "this preview is gone: make a new one")
         return Response(raw, media_type="application/json", headers=_FRESHLY)
 
     async def show_page(request: Request) -> Response:

@@ -135,7 +135,7 @@ def read_places(
     kept = np.logical_and.reduce([each.kept for each in parts])
     if not kept.any():
         raise DataError(
-            "nobody is left who answers every question; without on_invalid, the first invalid value is named"
+            "nobody is left who answers every question; leave out on_invalid, and the first invalid one is named"
         )
     return Simulated(
         places={name: codes[kept] for name, codes in places.items()},

@@ -311,8 +311,8 @@ class ShufflerServer:
         wrong = self._watch.judge(now, uptime=uptime)
         if wrong is not None:
             raise ClockError(
-                f"{wrong}: nothing is taken, sealed or deleted; set it right, or say that it is right with "
-                "`shuffledp collection clock --accept`"
+                f"{wrong}: nothing is taken, sealed or deleted; correct the clock, or confirm it with `shuffledp "
+                "collection clock --accept`"
             )
         self.health.mend("clock", uptime=uptime)
 

@@ -79,7 +79,7 @@ def check_logo(text: str) -> None:
     try:
         fine = pack_logo(unpack_logo(text)) == text
     except (ValueError, ParameterError) as error:
-        raise WireError("document", f"its logo is none: {error}") from None
+        raise WireError("document", f"its logo is not valid: {error}") from None
     if not fine:
         raise WireError("document", "its logo has more than a picture in it")
 

@@ -440,7 +440,7 @@ class MeanAnalyzer:
     def variance(self, inputs: Counts) -> float:
         n = moment(inputs, 0)
         if n < 1:
-            raise DataError("the inputs are of no users: at least one is needed")
+            raise DataError("there are no inputs: at least one user is needed")
         of_total = self.oracle.code_variance.total(inputs)
         return float(unit(self.oracle.domain) ** 2 * of_total / n**2)
 
