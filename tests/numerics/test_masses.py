@@ -6,13 +6,11 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from shuffledp.numerics.masses import (
     FAR_ERROR,
     RELATIVE_ERROR,
     TINY,
-    Binomials,
     binomial_at_most,
     binomial_mass,
     binomial_masses,
@@ -85,37 +83,6 @@ def test_stirling_error():
             mpmath.loggamma(X + 1) - (X + 0.5) * mpmath.log(X) + X - mpmath.log(2 * mpmath.pi) / 2
         )
         assert float(stirling_error(np.array(x))) == pytest.approx(float(exact), abs=3e-14)
-
-
-@pytest.mark.parametrize("trials", [0, 1, 17, 1000, 10**7, 10**12])
-@pytest.mark.parametrize("odds", [1e-12, 0.01, 0.6, 1.0, 7.0, 1e9])
-def test_masses_around_the_mode(trials, odds):
-    law = Binomials(trials=np.array([float(trials)]), odds=np.array([odds]))
-    at = law.mode
-    found = law.masses(at, 6, 6)[:, 0]
-    for i, value in enumerate(found):
-        k = int(at[0]) + i - 6
-        if not 0 <= k <= trials:
-            assert value == 0
-            continue
-        exact = mpmath.exp(
-            mpmath.loggamma(trials + 1)
-            - mpmath.loggamma(k + 1)
-            - mpmath.loggamma(trials - k + 1)
-            + k * mpmath.log(odds)
-            - trials * mpmath.log1p(mpmath.mpf(odds))
-        )
-        assert abs(value / exact - 1) < 1e-12
-
-
-def test_what_is_beyond_a_window():
-    law = Binomials(trials=np.array([400.0]), odds=np.array([0.25]))
-    at = np.array([120.0])
-    bound = law.bound_beyond(at, binom.pmf(at, 400, 0.2), 1)[0]
-    assert binom.sf(120, 400, 0.2) <= bound <= 1.2 * binom.sf(120, 400, 0.2)
-    at = np.array([40.0])
-    bound = law.bound_beyond(at, binom.pmf(at, 400, 0.2), -1)[0]
-    assert binom.cdf(39, 400, 0.2) <= bound <= 1.2 * binom.cdf(39, 400, 0.2)
 
 
 def test_a_tail_below_the_floats_is_not_0():

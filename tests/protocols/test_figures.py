@@ -29,7 +29,7 @@ from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import Promise
 from shuffledp.core.randomizer import forget, randomize, tape_width
 from shuffledp.mechanisms import MECHANISMS, spec
-from shuffledp.mechanisms.several import Asked, Several
+from shuffledp.mechanisms.several import CuratorQuestion, Several
 from shuffledp.protocols.server_noise import make_server_noise
 from shuffledp.testing import draw_values
 
@@ -394,7 +394,7 @@ def list_chosen(selector):
 def list_curators(name):
     """How questions to one curator share epsilon and delta."""
     asked = [
-        Asked(str(place), weight, histogram, fails, binomial if fails else counter)
+        CuratorQuestion(str(place), weight, histogram, fails, binomial if fails else counter)
         for place, (weight, histogram, fails) in enumerate(WEIGHED[name])
     ]
     made = Several.of(asked, Promise(epsilon=1.0, delta=1e-6))

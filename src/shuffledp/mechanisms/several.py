@@ -18,7 +18,7 @@ _UNITS = 64  # the weights are whole multiples of this part of the largest one
 _LESS = 1 - 1e-9  # so that rounded shares add up to no more than the promise
 
 
-class Asked(NamedTuple):
+class CuratorQuestion(NamedTuple):
     """One question: how much of the budget it has, and the mechanism for an epsilon and a delta."""
 
     name: str
@@ -37,7 +37,7 @@ class Several:
     >>> from shuffledp.mechanisms import geometric
     >>> def count(epsilon, delta):
     ...     return geometric.make(epsilon=epsilon, sensitivity=1)
-    >>> asked = [Asked(name, 1.0, False, False, count) for name in ("tea", "coffee")]
+    >>> asked = [CuratorQuestion(name, 1.0, False, False, count) for name in ("tea", "coffee")]
     >>> both = Several.of(asked, Promise(epsilon=1.0, delta=0.0))
     >>> [round(part.guarantee.epsilon, 6) for part in both.parts]
     [0.5, 0.5]
@@ -56,7 +56,7 @@ class Several:
     name: ClassVar[str] = "curator"
 
     @classmethod
-    def of(cls, asked: Sequence[Asked], promise: Promise) -> "Several":
+    def of(cls, asked: Sequence[CuratorQuestion], promise: Promise) -> "Several":
         """Divide the promise among the questions."""
         most = max(each.weight for each in asked)
         weights = [max(1, round(_UNITS * each.weight / most)) for each in asked]

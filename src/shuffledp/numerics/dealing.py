@@ -187,6 +187,22 @@ def deal_uniforms(
                 yield walked[1:], int(walked[0])
 
 
+def add_uniforms(
+    counts: Counts, worths: Counts, cells: int, bits: int, source: WordSource
+) -> Counts:
+    """Return what falls into each cell if each of counts[i] words is worth worths[i].
+
+    >>> from shuffledp import SeededWords
+    >>> add_uniforms(np.array([3, 5]), np.array([1, 10]), 3, 4, SeededWords(1))
+    array([11, 21, 11])
+    """
+    total = np.zeros(cells, dtype=np.int64)
+    dealt = deal_uniforms(counts, cells, bits, source)
+    for worth, (landed, _) in zip(worths.tolist(), dealt, strict=True):
+        total += worth * landed
+    return total
+
+
 def _land(people: Counts, table: "_Table", bits: int, source: WordSource) -> Iterator[Counts]:
     """Yield how many words of each count land in each cell, drawn word by word, beyond the last cell included."""
     places = [table.find_common(source.words(len(row), bits)) for row in _one_by_one(people)]

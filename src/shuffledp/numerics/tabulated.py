@@ -32,7 +32,7 @@ from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import Law, WordSource
 from shuffledp.numerics import tape
-from shuffledp.numerics.dealing import binomial, deal, deal_uniforms
+from shuffledp.numerics.dealing import add_uniforms, binomial, deal
 
 VectorLaw = dict[tuple[int, ...], Fraction]
 """Probability of each vector of numbers."""
@@ -409,11 +409,7 @@ class Events:
         events = sum(k * times for k, times in enumerate(number.tolist()))
         times = self.size.deal(events, source)
         sizes = np.flatnonzero(times)
-        dealt = deal_uniforms(times[sizes], self.cells, self.number.bits, source)
-        counts = np.zeros(self.cells, dtype=np.int64)
-        for size, (drawn, _) in zip(sizes, dealt, strict=True):
-            counts += size * drawn
-        return counts
+        return add_uniforms(times[sizes], sizes, self.cells, self.number.bits, source)
 
 
 def repeat_law(

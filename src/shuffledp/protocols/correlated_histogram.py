@@ -198,8 +198,8 @@ class SignedHistogramAnalyzer:
         return message_tally(shuffled, 2 * self.randomizer.k)
 
     def estimate(self, tally: Tally) -> Estimate:
-        found = self._answer(tally.counts[1::2] - tally.counts[::2], tally.people())
-        return replace(found, labels=self.randomizer.domain.labels)
+        estimate = self._answer(tally.counts[1::2] - tally.counts[::2], tally.people())
+        return replace(estimate, labels=self.randomizer.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
         """Return what the estimate is for this data set where the noise is at its mean, once for equal bins."""

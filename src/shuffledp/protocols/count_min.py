@@ -139,8 +139,8 @@ class CountMin:
     def cells(self, codes: Codes) -> Counts:
         """[rows, len(codes)]: the message of each category in each row."""
         drop = self.r - (self.width.bit_length() - 1)
-        found = cubics(self.functions, codes, self.k, self.r).astype(np.int64) >> drop
-        cells: Counts = found + self.width * np.arange(self.rows)[:, None]
+        hashed = cubics(self.functions, codes, self.k, self.r).astype(np.int64) >> drop
+        cells: Counts = hashed + self.width * np.arange(self.rows)[:, None]
         return cells
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -368,12 +368,12 @@ class CountMinAnalyzer:
 
     def _estimate(self, tally: Tally, codes: Codes, labels: tuple[str, ...] | None) -> Estimate:
         n, w = tally.people(), self.randomizer.width
-        found = tally.counts[self.randomizer.cells(codes)]
-        value: Floats = (found.mean(axis=0) - self._noise(n)[0] - n / w) / (1 - 1 / w)
+        counts = tally.counts[self.randomizer.cells(codes)]
+        value: Floats = (counts.mean(axis=0) - self._noise(n)[0] - n / w) / (1 - 1 / w)
         error = SketchError(
             stderr=np.sqrt(self._variance(self._others(tally, value), n)),
-            fewest=found.min(axis=0),
-            most=found.max(axis=0),
+            fewest=counts.min(axis=0),
+            most=counts.max(axis=0),
             squares=self.sum_of_squares(tally),
             n=n,
             width=w,

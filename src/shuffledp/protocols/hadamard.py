@@ -251,8 +251,8 @@ class HadamardAnalyzer:
         x = np.arange(response.k)
         row, block = x // response.blocks + 1, x % response.blocks
         correlation = walsh_hadamard(counts)[block, row]
-        found = self._answer(n, correlation, counts.sum(axis=1)[block])
-        return replace(found, labels=response.domain.labels)
+        estimate = self._answer(n, correlation, counts.sum(axis=1)[block])
+        return replace(estimate, labels=response.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
         """Return the estimate where the noise is at its mean: for held bins, and an empty one of each kind of block."""

@@ -266,7 +266,7 @@ def choose_tree(
 def _choose(
     shapes: Iterator[tuple[int, ...]], crowd: Crowd, noise: dict[int, float], messages: float
 ) -> tuple[tuple[int, ...], int]:
-    found = []
+    choices = []
     for shape in shapes:
         mu, depth = noise[len(shape)], len(shape)
         nodes = math.fsum(math.prod(shape[:level]) for level in range(1, depth))
@@ -278,8 +278,8 @@ def _choose(
             spread = (mu * crowd.n / crowd.trusted + crowd.n / (1 << s)) / (1 - 2.0**-s)
             above = mu * crowd.n / crowd.trusted
             error = mean_prefix_variance(shape, [*[above] * (depth - 1), spread])
-            found.append((max(sent, messages), error, shape, s))
-    _, _, shape, s = min(found)
+            choices.append((max(sent, messages), error, shape, s))
+    _, _, shape, s = min(choices)
     return shape, s
 
 

@@ -209,12 +209,12 @@ def estimate_visible(counts: dict[float, Counts], levels: Levels) -> Floats:
     >>> estimate_visible(told, levels).sum().round(6)
     np.float64(1000.0)
     """
-    n, total, found = sum(levels.people.values()), 0.0, np.zeros(levels.k)
+    n, total, weighted = sum(levels.people.values()), 0.0, np.zeros(levels.k)
     for each, count in levels.people.items():
         low = float(_low(levels.device(each)))
         kept = 1 - levels.k * low
         weight = count * kept**2 / (low * (1 - low))
         shares = (np.asarray(counts[each], dtype=np.float64) / count - low) / kept
-        found += weight * shares
+        weighted += weight * shares
         total += weight
-    return n * found / total
+    return n * weighted / total

@@ -144,11 +144,11 @@ class Polynomials:
     def tabulate(self, length: int, rows: range) -> NDArray[np.int64]:
         """[length, len(rows)]: what each of the first bits adds to the cell, the lowest of them first."""
         at = np.arange(rows.start, rows.stop)
-        found = []
+        table = []
         for place in range(self.bits - length, self.bits):
             values = [np.full(len(at), each[place], dtype=np.uint32) for each in self.coefficients]
-            found.append(self._evaluate(values, at))
-        return np.array(found, dtype=np.int64).reshape(length, len(at))
+            table.append(self._evaluate(values, at))
+        return np.array(table, dtype=np.int64).reshape(length, len(at))
 
     def _evaluate(self, values: Sequence[Words], rows: Codes) -> NDArray[np.int64]:
         """Return the first bits of the polynomial with these coefficients at each row, by Horner's rule."""

@@ -144,15 +144,15 @@ class LocalTree(OneNumber):
 
     def measure(self, tally: Tally) -> list[Floats]:
         """Measure the cells: every level is decoded by a fast Hadamard transform."""
-        signs, found = tally.counts.reshape(-1, 2), []
+        signs, levels = tally.counts.reshape(-1, 2), []
         differences = signs[:, 0] - signs[:, 1]
         nodes = np.cumprod(self.shape).tolist()
         for share, start, size, columns in zip(
             self.shares, self.starts, nodes, self.columns, strict=True
         ):
             own = walsh_hadamard(differences[None, start : start + columns])[0][:size]
-            found.append(own / np.float64(share * self.gain))
-        return found
+            levels.append(own / np.float64(share * self.gain))
+        return levels
 
     def find_noise(self, n: int) -> OneLevelEach:
         """Return the noise where n people take part."""

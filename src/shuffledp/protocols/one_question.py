@@ -183,8 +183,8 @@ class SampledError:
         unit, total = self._units
         low, high = (np.asarray(end) / unit for end in own)
         ends = bound_sampling(low, high, self.sampled, self.people, outside, self.ends)
-        found = [total * each for each in ends]
-        return Interval(*(each if each.ndim else float(each) for each in found))
+        scaled = [total * each for each in ends]
+        return Interval(*(each if each.ndim else float(each) for each in scaled))
 
 
 def scale_up(estimate: Estimate, protocol: ShuffleProtocol, sampled: int, people: int) -> Estimate:
@@ -302,11 +302,11 @@ class OneQuestionAnalyzer:
         sampled = max(1, int(inputs.sum()) // len(self.parts))
         domain = Answers(parts=tuple(part.randomizer.domain for part in self.parts))
         codes = domain.split(np.arange(len(inputs)))
-        found = []
+        variances = []
         for part, own in zip(self.parts, codes, strict=True):
             counts = np.bincount(own, weights=inputs, minlength=part.randomizer.domain.size)
-            found.append(foresee_variance(part, np.rint(counts).astype(np.int64), sampled))
-        return np.concatenate([np.atleast_1d(each) for each in found])
+            variances.append(foresee_variance(part, np.rint(counts).astype(np.int64), sampled))
+        return np.concatenate([np.atleast_1d(each) for each in variances])
 
 
 def foresee_variance(protocol: ShuffleProtocol, inputs: Counts, sampled: int) -> Floats:

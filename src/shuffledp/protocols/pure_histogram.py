@@ -105,11 +105,11 @@ class PureHistogramError:
 
     def interval(self, value: Value, level: float) -> Interval:
         """Return the interval of each bin, by the law of its count."""
-        found = [
+        ends = [
             each.interval(v, level)
             for each, v in zip(self.bins, np.asarray(value).tolist(), strict=True)
         ]
-        return Interval(np.array([low for low, _ in found]), np.array([high for _, high in found]))
+        return Interval(np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
 
     exact_interval = interval
 

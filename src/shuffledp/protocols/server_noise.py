@@ -260,8 +260,8 @@ class AmongMessages:
         p, q, gap = float(self.p), float(self.q), float(self.gap)
         noise = self.added.variance
         if self.kind.adds:
-            found = self.spread(own, rounded=True)
-            return found / n**2 if self.kind.average else found
+            variance = self.spread(own, rounded=True)
+            return variance / n**2 if self.kind.average else variance
         spread: Floats = (own * p * (1 - p) + (n - own) * q * (1 - q) + noise) / gap**2
         return float(spread[1]) if self._counts_yes else spread
 
@@ -318,18 +318,18 @@ class GridError:
         analyzer, gap = self.analyzer, float(self.analyzer.gap)
         s = weights / gap
         if analyzer.paired:
-            found = analyzer.added.log_moments(s[..., 1] - s[..., 0])
+            moments = analyzer.added.log_moments(s[..., 1] - s[..., 0])
         else:
-            found = analyzer.added.log_moments(s).sum(axis=-1)
+            moments = analyzer.added.log_moments(s).sum(axis=-1)
         p, q = float(analyzer.p), float(analyzer.q)
         if p == 1 and q == 0:
-            return np.asarray(found, dtype=np.float64)
+            return np.asarray(moments, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             grown = np.expm1(s)
             means = (p - q) * s + q * s.sum(axis=-1, keepdims=True)
             each = np.log1p((p - q) * grown + q * grown.sum(axis=-1, keepdims=True)) - means
         largest = np.nan_to_num(each, nan=np.inf).max(axis=-1)
-        return np.asarray(found + self.n * (largest + 1e-12), dtype=np.float64)
+        return np.asarray(moments + self.n * (largest + 1e-12), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

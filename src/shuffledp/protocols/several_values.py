@@ -70,10 +70,10 @@ class MovedValue:
         return self.inner.offers.moved(honest * self.values, self.place)
 
     def delta(self, honest: int, epsilon: float) -> float:
-        found = self.open_curve(honest)
-        if found is None:
+        opened = self.open_curve(honest)
+        if opened is None:
             raise UnsupportedError(f"{self.inner.name} knows no curve of a value that moves")
-        curve, distance = found
+        curve, distance = opened
         added = (1 + math.exp(min(epsilon, 700.0))) * distance
         return min(1.0, (curve.delta(epsilon) + added) * (1 + 8 * UNIT))
 

@@ -251,11 +251,11 @@ def _find_smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | Non
         )
     most = _find_most(mean)
     while mean < k * math.log(2) * (1 + 1e-9):
-        found = SparseHistogram(k=k, shares=_poisson_table(mean, most, bits), word_bits=bits)
-        if found.single >= wanted:
-            return found
+        device = SparseHistogram(k=k, shares=_poisson_table(mean, most, bits), word_bits=bits)
+        if device.single >= wanted:
+            return device
         # Make up for what the table's rounding and its end take away, and then for ever more.
-        mean *= max(float(wanted / found.single) if found.single else 1.0, 1 + step)
+        mean *= max(float(wanted / device.single) if device.single else 1.0, 1 + step)
         step *= 2
     return None
 

@@ -158,9 +158,9 @@ def _moves(levels: int) -> tuple[tuple[tuple[int, int], ...], int]:
     high: Counter[int] = Counter()
     weights = []
     for x in range(levels + 1):
-        found = coefficients(x)
-        weights.append(sum(abs(c * i) for i, c in found.items()))
-        for i, c in found.items():
+        terms = coefficients(x)
+        weights.append(sum(abs(c * i) for i, c in terms.items()))
+        for i, c in terms.items():
             low[i], high[i] = min(low[i], c), max(high[i], c)
     moved = sorted((i for i in high if high[i] > low[i]), key=lambda i: (abs(i), i))
     # |c(x) - c(x')| <= |c(x)| + |c(x')|, weighted by |i|: the two largest values of that.

@@ -23,7 +23,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import Mechanism, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
-from shuffledp.mechanisms.several import Asked, Several
+from shuffledp.mechanisms.several import CuratorQuestion, Several
 from shuffledp.numerics.intervals.sample import sampling_variance
 from shuffledp.planner import choose
 from shuffledp.planner.question import Problem, curators
@@ -48,7 +48,7 @@ def choose_curators(survey: "Survey", tasks: Sequence[Task], n: int) -> Several:
     return Several.of(asked, Promise(epsilon=survey.epsilon, delta=survey.delta))
 
 
-def _ask_curator(survey: "Survey", question: "Question", task: Task, n: int) -> Asked:
+def _ask_curator(survey: "Survey", question: "Question", task: Task, n: int) -> CuratorQuestion:
     named = None if question.protocol is None else [question.protocol]
     known = [*curators(task, named)]
 
@@ -67,7 +67,7 @@ def _ask_curator(survey: "Survey", question: "Question", task: Task, n: int) -> 
         return made
 
     fails = bool(known) and all(each.takes("delta") for each in known)
-    return Asked(question.name, question.weight or 1.0, task.bins, fails, make)
+    return CuratorQuestion(question.name, question.weight or 1.0, task.bins, fails, make)
 
 
 def find_curator_error(task: Task, made: Mechanism, n: int) -> float:

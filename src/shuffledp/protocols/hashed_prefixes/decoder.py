@@ -121,14 +121,14 @@ def sum_quantiles(values: Floats, most: int, tail: float) -> list[float]:
     counted = np.bincount(np.rint(values - lowest).astype(np.int64))
     size = 1 << (most * (len(counted) - 1)).bit_length()
     one = np.fft.rfft(counted / len(values), size)
-    found, power = [], np.ones_like(one)
+    quantiles, power = [], np.ones_like(one)
     for draws in range(1, most + 1):
         power = power * one
         masses = np.fft.irfft(power, size).clip(0)
         above = masses[::-1].cumsum()[::-1]  # P[sum >= j]
         first = int(np.argmax(np.append(above[1:], 0.0) <= tail * (1 + 1e-9)))
-        found.append(first + draws * lowest)
-    return found
+        quantiles.append(first + draws * lowest)
+    return quantiles
 
 
 def decode(
@@ -243,9 +243,9 @@ class _State:
         return self._limit(self.normal[self.normal <= most], tail)
 
     def _limit(self, values: Floats, tail: float) -> Floats:
-        found = sum_quantiles(values, len(self.level.rows), tail)
+        quantiles = sum_quantiles(values, len(self.level.rows), tail)
         # Sums are whole numbers apart: half of one decides how they are rounded. A sum of 0 is never a word.
-        limits: Floats = np.maximum(np.array([np.inf, *found]) + 0.5, 0.5)
+        limits: Floats = np.maximum(np.array([np.inf, *quantiles]) + 0.5, 0.5)
         return limits
 
     def find_cells(self, stirred: Spelt) -> Cells:
@@ -508,13 +508,13 @@ class _Transform:
     def add_up(self, heads: Cells, _: int, wide: int) -> Sums:
         rows, buckets = self.spectra.shape
         low, high = 1 << self.low, buckets >> self.low
-        found = np.empty((heads.shape[1], wide), dtype=np.float32)
+        sums = np.empty((heads.shape[1], wide), dtype=np.float32)
         halves = self.spectra.reshape(rows, high, low)
         for prefix, head in enumerate(heads.T):
             signs = hadamard(high)[head >> self.low][:, :, None]
             signed = halves * signs * hadamard(low)[head & (low - 1)][:, None, :]
-            found[prefix] = np.bincount(self.places, weights=signed.ravel(), minlength=wide)
-        return transform_rows(found)
+            sums[prefix] = np.bincount(self.places, weights=signed.ravel(), minlength=wide)
+        return transform_rows(sums)
 
 
 def transform_rows(rows: Sums) -> Sums:

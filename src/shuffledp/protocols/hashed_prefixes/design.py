@@ -164,12 +164,12 @@ def level_tails(
     >>> level_tails([20, 35])
     [0.0019073486328125, 1.0172526041666667e-10]
     """
-    candidates, start, found = 1.0, 0, []
+    candidates, start, tails = 1.0, 0, []
     for place, length in enumerate(lengths, start=1):
         allowed = alarms[place == len(lengths)]
-        found.append(bound_tail(allowed, candidates * 2.0 ** (length - start)))
+        tails.append(bound_tail(allowed, candidates * 2.0 ** (length - start)))
         candidates, start = alarms[0] + others, length
-    return found
+    return tails
 
 
 def predict(design: Design, *, n: int, mu: float) -> LevelSight:
@@ -225,7 +225,7 @@ def _fit_buckets(parts: int, mu: float, trusted: int, messages: float) -> int | 
 
 def _weigh(bits: int, crowd: Crowd, promise: Promise, messages: float) -> list[tuple[int, Design]]:
     """Return all layouts that the budget allows for, with the count that each of them finds."""
-    found = []
+    weighed = []
     for parts in _layouts(bits):
         # Dummies of the honest people in all cells of a word.
         mu = joint_poisson_level(parts=len(parts), epsilon=promise.epsilon, delta=promise.delta)
@@ -233,8 +233,8 @@ def _weigh(bits: int, crowd: Crowd, promise: Promise, messages: float) -> list[t
         if buckets is not None:
             design = Design(parts=parts, buckets=buckets)
             sight = predict(design, n=crowd.n, mu=mu * crowd.n / crowd.trusted)
-            found.append((sight.find_count(), design))
-    return sorted(found, key=lambda each: (each[0], len(each[1].parts)))
+            weighed.append((sight.find_count(), design))
+    return sorted(weighed, key=lambda each: (each[0], len(each[1].parts)))
 
 
 def choose_design(bits: int, crowd: Crowd, promise: Promise, messages: float = MESSAGES) -> Design:

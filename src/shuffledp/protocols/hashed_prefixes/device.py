@@ -344,12 +344,12 @@ class HashedPrefixes:
         return Messages.join(sent, self._first_cells)
 
     def pmf(self, x: int) -> Law:
-        found = self.functions.find_cells(np.array([x], dtype=np.uint64))[:, 0].tolist()
+        cells = self.functions.find_cells(np.array([x], dtype=np.uint64))[:, 0].tolist()
         laws = []
         for part, first_row, _ in self.place_parts():
             law: Law = {}
             for row in range(part.rows):
-                cell = row * part.buckets + found[first_row + row]
+                cell = row * part.buckets + cells[first_row + row]
                 for sent, mass in part.noise.pmf(cell).items():
                     law[sent] = law.get(sent, Fraction(0)) + mass / part.rows
             laws.append(law)

@@ -85,10 +85,10 @@ class Joint:
         return cls(parts=tuple(parts), promise=promise)
 
     def guarantee(self, honest: int) -> Guarantee:
-        found = self.delta(honest, self.promise.epsilon)
+        delta = self.delta(honest, self.promise.epsilon)
         return Guarantee(
             epsilon=self.promise.epsilon,
-            delta=max(found, self.promise.delta),
+            delta=max(delta, self.promise.delta),
             model=Model.SHUFFLE,
             proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed numerically and rounded up",
             honest=honest,
@@ -120,10 +120,10 @@ class Joint:
 
 def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
     """Return the curve of a part, and what its noise is off."""
-    found = None
+    opened = None
     if isinstance(part, NoiseAccountant) and part.curve is not None:
-        found = part.curve(honest)
-    return found or (PartCurve(accountant=part, honest=honest), 0.0)
+        opened = part.curve(honest)
+    return opened or (PartCurve(accountant=part, honest=honest), 0.0)
 
 
 def _flatten(parts: Sequence[Accountant]) -> Iterator[Accountant]:
@@ -291,11 +291,11 @@ class _Start:
 
     def at(self, scale: float) -> "Tried[Made]":
         """Return the parts at this scale, and how they keep the promise together."""
-        found = self.first if scale == self.scale and self.first else self.make_parts(scale)
-        joint = account([protocol for _, protocol in found], self.promise)
+        parts = self.first if scale == self.scale and self.first else self.make_parts(scale)
+        joint = account([protocol for _, protocol in parts], self.promise)
         delta_at = joint.open(self.crowd.trusted)
         reached = math.log(max(delta_at(self.promise.epsilon), 1e-300))
-        return Tried(found, reached, find_excess(delta_at, self.promise))
+        return Tried(parts, reached, find_excess(delta_at, self.promise))
 
 
 def find_excess(delta_at: Callable[[float], float], promise: Promise) -> float:

@@ -171,10 +171,10 @@ class Total:
         return self.mean.tally(shuffled)
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, found = tally.people(), self.mean.estimate(tally)
-        low, high = found.limits
-        error = ScaledError(error=found.error, times=n)
-        return Estimate(value=n * found.value, error=error, limits=(n * low, n * high))
+        n, mean = tally.people(), self.mean.estimate(tally)
+        low, high = mean.limits
+        error = ScaledError(error=mean.error, times=n)
+        return Estimate(value=n * mean.value, error=error, limits=(n * low, n * high))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         return self.mean.weights(message)

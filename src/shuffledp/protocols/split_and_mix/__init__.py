@@ -190,9 +190,9 @@ def _log_excess(n: int, M: int, q: int) -> float:
     """Return at least ln(E_n / q - 1); infinite where no bound is known."""
     if n > _ALWAYS_FULL and M > 1:
         cap = _Cap.find(M, q)
-        found, sharp = (math.inf, False) if cap is None else cap.log_excess(n)
+        excess, sharp = (math.inf, False) if cap is None else cap.log_excess(n)
         if sharp or n > _LARGEST_FULL:
-            return found
+            return excess
     return _log_excess_full(n, M, q)
 
 
@@ -422,13 +422,13 @@ class SplitAndMix:
     def sum_delta(self, honest: int, epsilon: float) -> float:
         """delta of the noisy sum alone, for the noise that is sampled."""
         range_, noise = reach(self.domain), self.noise
-        found = sampled_delta(epsilon=epsilon, reach=range_, share=noise, honest=honest)
+        sampled = sampled_delta(epsilon=epsilon, reach=range_, share=noise, honest=honest)
         if self.word_bits > _SMALL_WORDS or self.modulus > _SMALL_MODULUS:
-            return found
+            return sampled
         exact = small_delta(
             epsilon=epsilon, reach=range_, share=noise, honest=honest, modulus=self.modulus
         )
-        return min(found, exact)
+        return min(sampled, exact)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         n, uniform = len(inputs), self.shares - 1
