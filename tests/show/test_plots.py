@@ -268,14 +268,14 @@ class TestPlotEstimate:
     def test_many_bins_show_the_largest(self, tmp_path):
         many = self.labelled(*(f"bin{i}" for i in range(5000)))
         page = self.draw(tmp_path, many, "html").read_text()
-        assert page.count("<tr>") == 41
+        assert page.count("<tr") == 41
         assert "The 40 largest of 5,000" in page
 
     def test_the_largest_are_sorted(self, tmp_path):
         values = np.random.default_rng(1).permutation(100).astype(float)
         mixed = Estimate(value=values, error=NormalError(stderr=0.1), limits=(0, 99))
         page = self.draw(tmp_path, mixed, "html").read_text()
-        shown = re.findall(r"<tr><th>(\d+)</th>", page)
+        shown = re.findall(r"<tr[^>]*><th[^>]*>(\d+)</th>", page)
         assert [values[int(place)] for place in shown] == list(range(99, 59, -1))
 
     @pytest.mark.parametrize("model", ["central", "shuffle", "local"])
@@ -287,7 +287,7 @@ class TestPlotEstimate:
 
     def test_few_bins_keep_their_order(self, tmp_path):
         page = self.draw(tmp_path, self.labelled("a", "b", "c"), "html").read_text()
-        assert re.findall(r"<tr><th>(\w+)</th>", page) == ["a", "b", "c"]
+        assert re.findall(r"<tr[^>]*><th[^>]*>(\w+)</th>", page) == ["a", "b", "c"]
 
     @pytest.mark.parametrize("suffix", ["svg", "html"])
     def test_finding_above_title_and_warnings_not_in_small_print(self, tmp_path, suffix):
@@ -547,7 +547,7 @@ class TestGroups:
 def test_a_single_number_is_a_dot_on_its_range(tmp_path):
     mean = Estimate(value=48.0, error=NormalError(stderr=1.0), limits=(0, 120))
     page = sdp.show.plot_estimate(mean, tmp_path / "m.html", title="Age").read_text()
-    assert 'circle cx="40.00%"' in page
+    assert 'circle cx="72"' in page
     assert "the axis is the public range" in page
 
 

@@ -19,10 +19,12 @@ from shuffledp.core.display import (
     Picture,
     Place,
     Steps,
+    arrange,
     find_steps,
     format_rows,
     keep_largest,
     name_columns,
+    shorten_label,
 )
 from shuffledp.core.errors import UnsupportedError
 
@@ -108,7 +110,7 @@ def _load(library: str) -> Any:
 
 
 _WIDTH, _HEIGHT = 180, 14
-_BAR, _NEGATIVE = "#0072B2", "#D55E00"
+_BAR, _PALE = "#0072B2", 0.45
 _LIMIT = 50
 _CURVE_WIDTH, _CURVE_HEIGHT, _LEFT, _BOTTOM = 460, 190, 36, 22
 _CURVE = "#0072b2"
@@ -199,28 +201,36 @@ def make_table(
     return _wrap_rows(names, lines)
 
 
-def as_html(picture: Picture, limit: int = _LIMIT) -> str:
+def as_html(picture: Picture, kept: list[Number] | None = None, colour: str = _BAR) -> str:
     """Return a table with an interval in each row: bars from 0, or a dot between the limits that are known.
+
+    `kept` are the rows to be shown, otherwise the largest. Bars have this colour, paler where they are negative.
 
     >>> row = Number("<script>", value=1.0, stderr=1.0, low=0.0, high=2.0)
     >>> "<script" in as_html(Picture(rows=(row,), level=0.95))
     False
     """
     table = list(picture.rows)
-    kept = keep_largest(table, limit)
+    more = 0
+    if kept is None:
+        kept = keep_largest(table, _LIMIT)
+        more = len(table) - len(kept)
     ends = _find_ends(kept) if picture.limits is None else picture.limits
-    drawn = (
-        _draw_bar(row, ends) if picture.limits is None else _draw_dot(row, ends) for row in kept
-    )
+    draw = _draw_bar if picture.limits is None else _draw_dot
+    drawn = (draw(row, ends, colour) for row in kept)
     over = "" if picture.limits is None else f"{ends[0]:,.15g} .. {ends[1]:,.15g}"
+    named, groups = arrange(picture, kept)
     lines = [
         _make_row([*map(html.escape, texts), svg], 1)
         for texts, svg in zip(
-            format_rows(kept, whole=picture.whole, people=picture.people), drawn, strict=True
+            format_rows(named, whole=picture.whole, people=picture.people), drawn, strict=True
         )
     ]
-    shown = _wrap_rows([*name_columns(picture.level), over], lines)
-    more = len(table) - len(kept)
+    names = [*name_columns(picture.level), over]
+    for place, group in reversed(groups.items()):
+        head = f'<th colspan="{len(names)}" style="text-align:left"><b>{html.escape(shorten_label(group))}</b></th>'
+        lines.insert(place, f"<tr>{head}</tr>")
+    shown = _wrap_rows(names, lines)
     return shown + (say(f"… and {more:,} smaller ones") if more else "")
 
 
@@ -247,19 +257,19 @@ def _find_ends(kept: list[Number]) -> tuple[float, float]:
     return (low, high) if low < high else (0.0, 1.0)
 
 
-def _draw_bar(row: Number, ends: tuple[float, float]) -> str:
+def _draw_bar(row: Number, ends: tuple[float, float], colour: str) -> str:
     """Return a bar from 0, to the left if it is negative, and the interval as a line."""
     zero, value = _place(0.0, ends), _place(row.value, ends)
     left, right = sorted((zero, value))
-    colour = _BAR if row.value >= 0 else _NEGATIVE
-    bar = f'<rect x="{left}" y="3" width="{right - left}" height="8" fill="{colour}"/>'
+    pale = "" if row.value >= 0 else f' fill-opacity="{_PALE}"'
+    bar = f'<rect x="{left}" y="3" width="{right - left}" height="8" fill="{colour}"{pale}/>'
     return _draw(_line(f"M{zero} 0v{_HEIGHT}", faint=True), bar, _draw_interval(row, ends))
 
 
-def _draw_dot(row: Number, ends: tuple[float, float]) -> str:
+def _draw_dot(row: Number, ends: tuple[float, float], colour: str) -> str:
     """Return a dot, and the interval as a line, on the line between the ends."""
     middle = _HEIGHT // 2
-    dot = f'<circle cx="{_place(row.value, ends)}" cy="{middle}" r="4" fill="{_BAR}"/>'
+    dot = f'<circle cx="{_place(row.value, ends)}" cy="{middle}" r="4" fill="{colour}"/>'
     axis = _line(f"M0 {middle}h{_WIDTH}M1 3v8M{_WIDTH - 1} 3v8", faint=True)
     return _draw(axis, _draw_interval(row, ends), dot)
 

@@ -33,7 +33,7 @@ from shuffledp.core.display import (
     shorten_label,
 )
 from shuffledp.core.errors import MismatchError, UnsupportedError
-from shuffledp.core.notebook import as_prose, draw_distribution, frame_page
+from shuffledp.core.notebook import as_html, draw_distribution, frame_page, say
 from shuffledp.show.style import (
     FAINT,
     FORMATS,
@@ -365,77 +365,24 @@ def _write_page(picture: Picture, kept: list[Number], path: Path, words: _Words)
 
 
 def _compose_page(picture: Picture, kept: list[Number], words: _Words) -> str:
-    dots = picture.limits is not None
-    low = min([0.0, *(min(row.low, row.value) for row in kept)])
-    high = max([0.0, *(max(row.high, row.value) for row in kept)])
-    if dots and picture.limits is not None:
-        low, high = picture.limits
-    draw = _draw_point if dots else _draw_line
-    scale = 100 / ((high - low) or 1.0)
-    named, groups = arrange(picture, kept)
-    lines = [
-        draw(row, columns, low, scale, words.colour)
-        for row, columns in zip(kept, format_rows(named, people=picture.people), strict=True)
-    ]
-    for place, group in reversed(groups.items()):
-        lines.insert(
-            place, f'<tr><th colspan="5"><b>{html.escape(shorten_label(group))}</b></th></tr>'
-        )
-    body = "\n".join(lines)
-    top = [f"<p>{html.escape(words.title)}</p>"] if words.title else []
+    top = [say(words.title)] if words.title else []
     top += [f'<p class="w">{html.escape(text)}</p>' for text in words.warnings]
-    small = "\n".join(f"<p>{as_prose(note)}</p>" for note in words.notes)
-    name = html.escape(shorten_label(words.headline, 200))
+    small = "".join(map(say, words.notes))
+    table = as_html(picture, kept, words.colour)
+    name = shorten_label(words.headline, 200)
     page = (
-        f"<h1>{name}</h1>\n{''.join(top)}\n{draw_distribution(picture)}\n"
-        '<div class="t"><table><thead><tr><th></th><th>estimate</th><th>std. error</th><th>interval</th><th></th>'
-        f"</tr></thead><tbody>\n{body}\n</tbody></table></div><footer>{small}</footer>"
+        f"<h1>{html.escape(name)}</h1>\n{''.join(top)}\n{draw_distribution(picture)}\n"
+        f'<div class="t">{table}</div>\n<footer>{small}</footer>'
     )
-    return frame_page(shorten_label(words.headline, 200), page, _STYLE)
-
-
-def _draw_point(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
-    """Return a number on the range, with its interval."""
-    first, value, last = (
-        f"{min(max((x - low) * scale, 0.0), 100.0):.2f}%" for x in (row.low, row.value, row.high)
-    )
-    return _tell_row(
-        columns,
-        '<line x1="0" x2="100%" y1="9" y2="9" class="z"/>'
-        f'<line x1="{first}" x2="{last}" y1="9" y2="9" class="i"/>'
-        f'<circle cx="{value}" cy="9" r="4.5" fill="{colour}"/>',
-    )
-
-
-def _draw_line(row: Number, columns: list[str], low: float, scale: float, colour: str) -> str:
-    def at(x: float) -> str:
-        return f"{(x - low) * scale:.2f}%"
-
-    start, end = min(0.0, row.value), max(0.0, row.value)
-    fill = colour if row.value >= 0 else f'{colour}" fill-opacity="{_PALE}'
-    return _tell_row(
-        columns,
-        f'<rect x="{at(start)}" y="3" width="{(end - start) * scale:.2f}%" height="12" fill="{fill}"/>'
-        f'<line x1="{at(row.low)}" x2="{at(row.high)}" y1="9" y2="9" class="i"/>'
-        f'<line x1="{at(0.0)}" x2="{at(0.0)}" y1="0" y2="18" class="z"/>',
-    )
-
-
-def _tell_row(columns: list[str], shapes: str) -> str:
-    drawing = f'<svg width="100%" height="18" role="img">{shapes}</svg>'
-    label, *numbers = columns
-    fields = "".join(f'<td class="n">{number}</td>' for number in numbers)
-    return f'<tr><th>{html.escape(label)}</th>{fields}<td class="b">{drawing}</td></tr>'
+    return frame_page(name, page, _STYLE)
 
 
 _STYLE = (
     "body{max-width:60em}h1{font-size:1.3em}p{margin:.3em 0;opacity:.85}"
-    "table{border-collapse:collapse;width:100%;margin-top:1em}"
-    "th,td{padding:.2em .7em;text-align:left;font-weight:normal;white-space:nowrap}"
+    "table{border-collapse:collapse;margin-top:1em}"
+    "th,td{padding:.2em .7em;font-weight:normal;white-space:nowrap;font-variant-numeric:tabular-nums}"
     ".t{overflow-x:auto}.w{color:#B34700;font-weight:bold;opacity:1}"
-    "footer{font-size:.8em;margin-top:1.2em}"
-    "thead th{opacity:.7}.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".b{width:45%;min-width:9em}.i{stroke:currentColor;stroke-width:2}.z{stroke:currentColor;opacity:.5}"
+    "footer{font-size:.8em;margin-top:1.2em}thead th{opacity:.7}"
 )
 
 
