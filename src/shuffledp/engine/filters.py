@@ -1,7 +1,8 @@
 """Filters: whom a question is about, `distance > 1000 and carrier in ('AA', 'UA')`.
 
 A filter is a text in a small language of its own. It is parsed into an object that can compare columns with values
-or columns and nothing else: no part of the text reaches a database.
+or columns and nothing else: no part of the text reaches a database. A parser of SQL would let all of SQL in, to be shut
+out again function by function, and would answer as its own dialect does; all engines here share one meaning.
 
 | written | means |
 |---|---|

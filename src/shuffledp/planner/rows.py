@@ -25,6 +25,7 @@ from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import report_bytes
+from shuffledp.core.task import Task
 from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.protocols import spec
 from shuffledp.tasks import task_named
@@ -244,7 +245,7 @@ class Measured:
     """What was made, what it costs, and how wrong it is at worst (on the scale of the total)."""
 
     made: ShuffleProtocol | Mechanism
-    answers: str
+    answers: type[Task]
     """The question that it answers by itself: a mean times n is a sum."""
     rmse: float
     inputs: Counts | None = None
@@ -255,14 +256,11 @@ class Measured:
     @property
     def worst_bin(self) -> float | None:
         """How far off the worst bin is, on the data set of the error; None where there are no bins."""
-        return _measure_worst_bin(self) if task_named(self.answers).bins else None
+        return _measure_worst_bin(self) if self.answers.bins else None
 
     def judge(self, n: int) -> float:
         """Return the error that a choice among n people makes small: see `Row.error`."""
-        if (
-            not task_named(self.answers).listed
-            and (sight := measure_sight(self.made, n)) is not None
-        ):
+        if not self.answers.listed and (sight := measure_sight(self.made, n)) is not None:
             return float(sight)
         worst = self.worst_bin
         return self.rmse if worst is None else math.sqrt(self.rmse * worst)
@@ -316,7 +314,7 @@ class Row:
     @property
     def answers(self) -> str | None:
         """The question that the protocol itself answers: a mean times n is a sum."""
-        return None if self.measured is None else self.measured.answers
+        return None if self.measured is None else self.measured.answers.name
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -382,7 +380,7 @@ class Row:
     @property
     def found(self) -> int | None:
         """How many people a word must have to be found with probability 95 %; None where no words are asked for."""
-        if self.measured is None or self.n is None or task_named(self.measured.answers).listed:
+        if self.measured is None or self.n is None or self.measured.answers.listed:
             return None
         return measure_sight(self.measured.made, self.n)
 
@@ -620,7 +618,7 @@ def _measure_protocol(made: ShuffleProtocol, asked: Problem) -> Measured:
     size = made.randomizer.domain.size if answered.listed else 2
     worst = worst_case(made, n=n * made.values, size=size, bins=answered.bins)
     rmse = math.hypot(answered.scale(n) * math.sqrt(worst.mse), asked.rounding)
-    return Measured(made=made, answers=made.task, rmse=rmse, inputs=worst.inputs, cost=cost)
+    return Measured(made=made, answers=answered, rmse=rmse, inputs=worst.inputs, cost=cost)
 
 
 def _check_size(messages: float, bits: int) -> None:
@@ -636,7 +634,7 @@ def _check_size(messages: float, bits: int) -> None:
 
 
 def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Problem) -> Measured:
-    answers = candidate.answers
+    answers = task_named(candidate.answers)
     bin_errors = made.offers.bin_errors
     if bin_errors is not None and asked.task.listed:
         worst = worst_shape(bin_errors, n=asked.crowd.n, size=asked.task.domain.size)
@@ -646,7 +644,7 @@ def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Problem) ->
     unit = made.offers.unit
     if unit is not None and Fraction(unit).denominator > 1:
         mse += (unit / 2) ** 2  # the answer is rounded to its grid
-    rmse = task_named(answers).scale(asked.crowd.n) * math.sqrt(mse)
+    rmse = answers.scale(asked.crowd.n) * math.sqrt(mse)
     return Measured(made=made, answers=answers, rmse=rmse)
 
 
