@@ -226,8 +226,8 @@ CLAIMS = (
     Claim(
         name="live: the floor",
         says=r"(?:local epsilon|conspire: epsilon) = \{"
-        rf"|local epsilon = (?:{_AMOUNT})(?: for each of [0-9,]+ reports, (?:{_AMOUNT}) together)?: somebody who was "
-        rf"undecided guesses a yes or no right in at most (?:{_AMOUNT}) %",
+        rf"|local epsilon = (?:{_AMOUNT})(?: for each of [0-9,]+ reports, (?:{_AMOUNT}) together)?: somebody who thought "
+        rf"yes and no equally likely guesses right in at most (?:{_AMOUNT}) %",
         fields=(r"live\.(local_epsilon|guess|floor)",),
         sees="every report of a device, with the device",
         releases="all reports that a device may send: reports_per_device times the local epsilon",

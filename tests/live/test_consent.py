@@ -125,7 +125,7 @@ def test_the_command_prints_floor_promise_and_id_before_it_sends(network, tmp_pa
         "Promise, if shuffler and analyzer do not conspire: epsilon = 4, delta = 0.01 (for all reports"
     )
     assert "the floor" not in lines[2]
-    assert "local epsilon = 3: somebody who was undecided" in done.output
+    assert "local epsilon = 3: somebody who thought yes" in done.output
     assert "epsilon: 4 of 8 spent, 4 left; floor: 3 of 8 spent, 5 left" in done.output
 
 

@@ -162,7 +162,7 @@ export class Collection {
     return this.promise.localEpsilon * this.promise.reportsPerDevice;
   }
 
-  /** How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires. */
+  /** How often somebody who thought yes and no equally likely guesses right, at most, if everybody else conspires. */
   get guess() {
     return Math.min(1, (1 + 1e-15) / (1 + Math.exp(-this.floor)));
   }

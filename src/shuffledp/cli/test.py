@@ -58,7 +58,8 @@ def test(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Use this method instead of the one that sees most.", rich_help_panel="Privacy"
+            help="Use this method instead of the one that detects most with this many people.",
+            rich_help_panel="Privacy",
         ),
     ] = None,
     coin: Annotated[

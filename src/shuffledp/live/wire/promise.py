@@ -81,7 +81,8 @@ class Pledge:
 
     @property
     def guess(self) -> float:
-        """How often somebody who was undecided guesses a yes or no right, at most, if everybody else conspires.
+        """How often somebody who thought yes and no equally likely guesses right, at most, if everybody else
+        conspires.
 
         >>> round(Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=3.0).guess, 3)
         0.953
@@ -96,7 +97,7 @@ class Pledge:
         >>> Pledge(
         ...     epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=1.1, reports_per_device=7
         ... ).describe_floor()
-        'local epsilon = 1.1 for each of 7 reports, 7.70001 together: somebody who was undecided guesses a yes or no right \
+        'local epsilon = 1.1 for each of 7 reports, 7.70001 together: somebody who thought yes and no equally likely guesses right \
 in at most 99.96 % of cases'
         """
         if math.isinf(self.local_epsilon):
@@ -105,7 +106,7 @@ in at most 99.96 % of cases'
         if self.reports_per_device > 1:
             each += f" for each of {self.reports_per_device:,} reports, {round_up(self.floor, 6)} together"
         return (
-            f"{each}: somebody who was undecided guesses a yes or no right in at most "
+            f"{each}: somebody who thought yes and no equally likely guesses right in at most "
             f"{_round_percent_up(self.guess)} % of cases"
         )
 
