@@ -85,8 +85,8 @@ def _show_progress(total: int) -> Iterator[Callable[[Record], None]]:
 def _say(records: tuple[Record, ...], page: Path) -> None:
     for record in records:
         agree = sum(verdict.agrees for verdict in record.verdicts)
-        told = "FAILED" if record.failure else f"{agree} of {len(record.verdicts)} agree"
-        tell(f"{record.name:20} {told:18} {record.seconds:7.1f} s")
+        outcome = "FAILED" if record.failure else f"{agree} of {len(record.verdicts)} agree"
+        tell(f"{record.name:20} {outcome:18} {record.seconds:7.1f} s")
         for verdict in record.verdicts:
             if not verdict.agrees:
                 tell(f"  differs: {verdict.claim}\n  measured: {verdict.measured}")

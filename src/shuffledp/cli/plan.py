@@ -136,7 +136,7 @@ def plan(
                 "--by needs --groups: a plan has no data, and groups are public"
             )
         options = {**vars(question), "k": None if k is None else whole_number(k, "k")}
-        asked, told = _ask_people(task, options, people_of_rows, grouping)
+        asked, about = _ask_people(task, options, people_of_rows, grouping)
         with pulse("planning"):
             answer = sdp.plan(
                 asked,
@@ -148,10 +148,10 @@ def plan(
                 models=[name.strip() for name in model.split(",")],
                 honest=honest,
                 allow_large_delta=allow_large_delta,
-                **({} if told else options),
+                **({} if about else options),
                 **vars(limits),
             )
-        _print(answer, told, as_json=as_json)
+        _print(answer, about, as_json=as_json)
         if answer.chosen is None:
             raise sdp.UnsupportedError(f"no protocol fits: {answer.reasons()}")
         if plot is not None:
@@ -173,10 +173,10 @@ def _ask_people(
     return sdp.questions.plan_question(asked)
 
 
-def _print(answer: sdp.Plan, told: str, *, as_json: bool) -> None:
+def _print(answer: sdp.Plan, about: str, *, as_json: bool) -> None:
     typer.echo(answer.to_json() if as_json else str(answer))
-    if told and not as_json:
-        say(f"n is the number of people. {told}")
+    if about and not as_json:
+        say(f"n is the number of people. {about}")
 
 
 def _serve() -> None:

@@ -223,13 +223,13 @@ def _require_readers() -> None:
 
 
 def _choose(
-    columns: tuple[str, ...], where: str, column: str | None, told: tuple[str, ...] = ()
+    columns: tuple[str, ...], where: str, column: str | None, of_folders: tuple[str, ...] = ()
 ) -> str:
     if column in columns:
         if columns.count(column) > 1:
             raise DataError(f"{where} has two columns of the same name: {column!r}")
         return column
-    several = (*columns, *told)
+    several = (*columns, *of_folders)
     listed = ", ".join(map(repr, several[:20])) + (", ..." if len(several) > 20 else "")
     if column is not None:
         near = get_close_matches(column, several, 1)
@@ -447,10 +447,10 @@ def _find_values(file: DataFile, batch: Any, name: str) -> Any:
 
     if name in file.columns:
         return file.respell(batch.column(name))
-    told = dict(file.partition)[name]
-    if told is None:
+    value = dict(file.partition)[name]
+    if value is None:
         return pa.nulls(batch.num_rows, pa.string())
-    return pa.repeat(pa.scalar(told), batch.num_rows)
+    return pa.repeat(pa.scalar(value), batch.num_rows)
 
 
 def _decode_parquet(file: DataFile, names: list[str]) -> Iterator[Any]:

@@ -48,8 +48,8 @@ def select(
 
 def _tell(file: DataFile, name: str) -> str:
     """Return the value of a column that a file's folders give, as SQL."""
-    told = dict(file.partition)[name]
-    return "null::varchar" if told is None else _quote(told)
+    value = dict(file.partition)[name]
+    return "null::varchar" if value is None else _quote(value)
 
 
 def name_column(name: str) -> str:
@@ -167,8 +167,8 @@ def aggregate(
     if len(places) == 1:
         return table.aggregate(f"{listed}, count(*)")
     sets = (f"({', '.join(names[at] for at in each)})" for each in places)
-    told = f"{listed}, count(*), grouping({listed})::ubigint"
-    return table.aggregate(told, f"grouping sets ({', '.join(sets)})")
+    columns = f"{listed}, count(*), grouping({listed})::ubigint"
+    return table.aggregate(columns, f"grouping sets ({', '.join(sets)})")
 
 
 def split_sets(batch: Any, places: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Any]]:
@@ -184,11 +184,11 @@ def split_sets(batch: Any, places: Sequence[tuple[int, ...]]) -> Iterator[tuple[
         return
     last = batch.num_columns - 3
     bits = [(1 << last + 1) - 1 - sum(1 << last - at for at in each) for each in places]
-    told = as_numpy(batch.column(last + 2))
+    sets = as_numpy(batch.column(last + 2))
     # They come in runs. To slice is enough: to take rows, PyArrow would load its functions.
-    ends = [*np.flatnonzero(told[1:] != told[:-1]) + 1, len(told)]
+    ends = [*np.flatnonzero(sets[1:] != sets[:-1]) + 1, len(sets)]
     for start, end in pairwise([0, *ends]):
-        yield bits.index(int(told[start])), batch.slice(start, end - start)
+        yield bits.index(int(sets[start])), batch.slice(start, end - start)
 
 
 def stream_batches(relation: "duckdb.DuckDBPyRelation", rows: int = ROWS) -> Any:

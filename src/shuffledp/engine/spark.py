@@ -378,9 +378,9 @@ def _explain_errors(column: Column) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         condition = error.getCondition() if isinstance(error, PySparkException) else None
         kind = condition or type(error).__name__
-        told = _SAID.search(str(error))
-        if told is not None:
-            raise DataError(f"column {column.name!r}: {told.group(1)}") from None
+        match = _SAID.search(str(error))
+        if match is not None:
+            raise DataError(f"column {column.name!r}: {match.group(1)}") from None
         _explain_workers(str(error))
         named = column.files[0].path + (" and others" if len(column.files) > 1 else "")
         raise DataError(f"Spark cannot read {column.name!r} of {named}: {kind}") from error
@@ -530,8 +530,8 @@ def _join_files(files: Sequence[DataFile], names: Sequence[str]) -> _Together:
     for file in files:
         times[file.path] += 1  # a file that is named twice has its rows twice, but not in one scan
         schema = _write_schema(file, [*names]) if file.format is Format.PARQUET else None
-        told = tuple((name, value) for name, value in file.partition if name in names)
-        key = (file.path, schema) if schema is None else (schema, told)
+        values = tuple((name, value) for name, value in file.partition if name in names)
+        key = (file.path, schema) if schema is None else (schema, values)
         alike.setdefault((*key, times[file.path]), []).append(file)
     return [*alike.values()]
 

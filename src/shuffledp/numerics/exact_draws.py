@@ -211,7 +211,7 @@ def _check_rate(rate: Fraction) -> None:
         raise ParameterError("rate", float(rate), "must be >= 2^-50: the noise would be too large")
 
 
-def draw_discrete_laplace(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Counts:
+def draw_discrete_laplace(rate: Fraction, count: int, rng: WordSource) -> Counts:
     """Z with Pr[Z = z] = (1 - a) / (1 + a) a^|z|, a = e^-rate, exactly.
 
     The difference of two independent geometric numbers.
@@ -220,7 +220,7 @@ def draw_discrete_laplace(rate: Fraction, count: int, rng: WordSource, bits: int
     >>> draw_discrete_laplace(Fraction(1, 2), 8, SeededWords(1))
     array([-1,  4,  1, -1,  1,  0,  3,  2])
     """
-    return draw_geometric(rate, count, rng, bits) - draw_geometric(rate, count, rng, bits)
+    return draw_geometric(rate, count, rng) - draw_geometric(rate, count, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -467,7 +467,7 @@ class Answer(Release):
         from shuffledp.show import plot_estimate, state_finding
 
         shown = self.picture
-        told = (
+        finds = (
             self.by is not None
             or task_named(self.task).bins
             or [row.label for row in shown.rows] == [self.task]
@@ -479,7 +479,7 @@ class Answer(Release):
             shown,
             Path(path),
             title=self.title,
-            finding=state_finding(shown) if told else "",
+            finding=state_finding(shown) if finds else "",
             warnings=self.warnings,
             notes=[promise.removesuffix("."), *covers, *self.notes, *self.remarks],
             brief=[f"{promise.partition('; by ')[0]}.", UNITS[self.unit]],
@@ -616,8 +616,8 @@ class SurveyAnswer(Release):
             stack(draw_distribution(answer.picture), answer._repr_html_())
             for answer in self.answers
         )
-        told = map(say, (self._about, self._promised, *self.remarks))
-        return stack(say(self.title, bold=True), *warnings, *drawn, *told)
+        closing = map(say, (self._about, self._promised, *self.remarks))
+        return stack(say(self.title, bold=True), *warnings, *drawn, *closing)
 
     @property
     def _promised(self) -> str:

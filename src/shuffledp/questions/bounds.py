@@ -400,7 +400,7 @@ def prepare_bounds(
     engine: Engine | str | None,
     rng: WordSource | None,
     report: Report | None,
-    charged: bool = False,
+    charged: bool,
 ) -> Prepared:
     """Prepare the first release: how many people have a number of each magnitude, or a date in each year."""
     if survey.model not in _MECHANISMS:

@@ -178,14 +178,14 @@ def plan_question(question: Question) -> tuple[Task, str]:
             "so it cannot be planned without data: run states the error"
         )
     how = _choose(question, task)
-    fitted, told = _fit(question, task, how, nothing=False), people.tell(how)
+    fitted, about = _fit(question, task, how, nothing=False), people.tell(how)
     if fitted.values > 1:
         spare = fitted.domain.size - task.domain.size
-        told += (
+        about += (
             f" The last {spare} categories stand for the unused places of people who have fewer; errors are means "
             "over all categories, and may be larger for categories that many people have."
         )
-    return fitted, told
+    return fitted, about
 
 
 def _choose(question: Question, task: Task) -> Reduce:

@@ -455,8 +455,8 @@ class Prepared:
             "found": part.counted,
         }
         if pairs is None:
-            told = self.survey.people or part.column.moments
-            form = self._make_form(part.column.name) if told else None
+            described = self.survey.people or part.column.moments
+            form = self._make_form(part.column.name) if described else None
             given: dict[str, Any] = {"on_invalid": part.policy, "form": form, **common}
             return randomize_file(made, part.column, out, **given)
         form = self._make_form(part.column.name)

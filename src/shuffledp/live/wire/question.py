@@ -566,8 +566,8 @@ def _make_protocol(name: str, task: str, given: dict[str, Any]) -> ShuffleProtoc
     from shuffledp.protocols import make, spec
 
     maker = spec(name).make_local
-    told = maker is not None and "task" in maker.options  # such as those of means and trees
-    return make(name, **given, **({"task": task} if told else {}))
+    takes_task = maker is not None and "task" in maker.options  # such as those of means and trees
+    return make(name, **given, **({"task": task} if takes_task else {}))
 
 
 def _serve(task: str, given: dict[str, Any], noise: Added) -> ShuffleProtocol:

@@ -311,7 +311,7 @@ def bound_error(
     n: int,
     worth: float,
     limits: tuple[float, float],
-    bias: float = 0.0,
+    bias: float,
 ) -> BoundedError:
     """Return the error of an answer in which n codes, each estimated without bias, are worth `worth` apiece.
 
