@@ -93,7 +93,7 @@ class EmpiricalAudit:
         return self.epsilon > epsilon
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings: what `shuffledp audit --samples --json` prints."""
+        """Return plain numbers and strings: what `shuffledp audit --samples --json` prints."""
         return asdict(self)
 
     def _repr_html_(self) -> str:

@@ -304,7 +304,7 @@ class ExactAudit:
         return self.lower > delta
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings: what `shuffledp audit --json` prints."""
+        """Return plain numbers and strings: what `shuffledp audit --json` prints."""
         return asdict(self)
 
     def _repr_html_(self) -> str:

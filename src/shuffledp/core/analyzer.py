@@ -384,7 +384,7 @@ class Analyzer(Protocol):
         """
 
     def variance(self, inputs: Counts) -> Value:
-        """Exact variance of the estimate for a data set with inputs[x] users of code x."""
+        """Compute the exact variance of the estimate for a data set with inputs[x] users of code x."""
 
 
 def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:

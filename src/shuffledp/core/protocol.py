@@ -532,7 +532,7 @@ class Mechanism(CentralMechanism, Protocol):
         """Return the answer with noise. Each call spends the guarantee once more."""
 
     def variance(self) -> float:
-        """Exact variance of the noise in each number."""
+        """Compute the exact variance of the noise in each number."""
 
     @property
     def offers(self) -> CentralCapabilities:

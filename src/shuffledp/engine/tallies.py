@@ -116,7 +116,7 @@ class Reading:
             raise MismatchError(f"{own.size} bins of {self.name!r} do not fit its protocol")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `read_dict` reads them."""
+        """Return plain values for JSON; `read_dict` reads them."""
         return {
             "name": self.name,
             "task": self.task,
@@ -223,7 +223,7 @@ class Form:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `read_dict` reads them."""
+        """Return plain values for JSON; `read_dict` reads them."""
         questions = [each.to_dict() for each in self.readings]
         return {"title": self.title, "unit": self.unit, "questions": questions}
 

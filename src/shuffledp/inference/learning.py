@@ -133,7 +133,7 @@ class Learned:
         return replace(self, processed=replace(self.processed, raw=raw))
 
     def to_dict(self, level: float = _LEVEL) -> dict[str, Any]:
-        """Plain numbers, strings and None: what `shuffledp learn --json` prints.
+        """Return plain numbers, strings and None: what `shuffledp learn --json` prints.
 
         >>> learn([0, 1, 1, 1], k=2, model="none").to_dict()["estimate"][1]
         {'label': '1', 'share': 0.75, 'value': 0.75, 'stderr': 0.0, 'low': 0.75, 'high': 0.75}

@@ -107,7 +107,7 @@ class UniformityTest:
     """On how many cells uniformity was tested: k, or those of the reduction from another law."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and None: what `shuffledp test --json` prints."""
+        """Return plain numbers, strings and None: what `shuffledp test --json` prints."""
         promise = self.guarantee
         named = {each.name: getattr(self, each.name) for each in fields(self)}
         return {

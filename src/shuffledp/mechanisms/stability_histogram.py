@@ -111,7 +111,7 @@ class StabilityHistogram:
         return CentralCapabilities(bin_errors=self.squared_error, find_count=self.find_count)
 
     def variance(self) -> float:
-        """Exact variance of the noise in one non-empty bin, before small bins are dropped.
+        """Compute the exact variance of the noise in one non-empty bin, before small bins are dropped.
 
         >>> round(StabilityHistogram(n=10, epsilon=2.0, delta=0.01).variance(), 4)
         1.8413
@@ -119,7 +119,7 @@ class StabilityHistogram:
         return self.noise.variance
 
     def squared_error(self, counts: Counts) -> Floats:
-        """Exact mean squared error of bins with these counts, dropping included; 0 for empty ones.
+        """Compute the exact mean squared error of bins with these counts, dropping included; 0 for empty ones.
 
         A bin of count c >= 1 is published if Z >= t = tau + 1 - c, and is off by Z then, otherwise by c:
         E[Z^2; Z >= t] + c^2 Pr[Z < t].

@@ -343,7 +343,7 @@ class Plan:
         return "; ".join(row.explain() for row in asked if not row.available)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and None, as they are written in JSON.
+        """Return plain numbers, strings, lists and None, as they are written in JSON.
 
         >>> from shuffledp import plan
         >>> sorted(plan("count", n=100, epsilon=1.0, delta=0.0, models="local").to_dict())[:4]

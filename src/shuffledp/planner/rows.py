@@ -412,7 +412,7 @@ class Row:
         return f"{self.protocol} ({self.model.value}): {self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings; None where there is no (finite) number.
+        """Return plain numbers and strings; None where there is no (finite) number.
 
         >>> Row(protocol="rr", model=Model.LOCAL, rmse=math.inf).to_dict()["rmse"] is None
         True

@@ -187,7 +187,7 @@ class SignedAnalyzer:
     randomizer: CorrelatedCount
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the count: from -1 to 1."""
+        """Return by how many people one message can move the count: from -1 to 1."""
         return Fraction(2)
 
     def tally(self, shuffled: Shuffled) -> Tally:

@@ -191,7 +191,7 @@ class SignedHistogramAnalyzer:
     randomizer: CorrelatedHistogram
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a bin: from -1 to 1."""
+        """Return by how many people one message can move a bin: from -1 to 1."""
         return Fraction(2)
 
     def tally(self, shuffled: Shuffled) -> Tally:

@@ -289,7 +289,7 @@ class CountMinAnalyzer:
     randomizer: CountMin
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a category: that of one row."""
+        """Return by how many people one message can move a category: that of one row."""
         width = self.randomizer.width
         return Fraction(width, self.randomizer.rows * (width - 1))
 

@@ -239,7 +239,7 @@ class HadamardAnalyzer:
     randomizer: HadamardResponse
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a bin: from -1 / lead to 1 / lead."""
+        """Return by how many people one message can move a bin: from -1 / lead to 1 / lead."""
         return 2 / self.randomizer.lead
 
     def tally(self, shuffled: Shuffled) -> Tally:

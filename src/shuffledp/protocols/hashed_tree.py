@@ -231,14 +231,14 @@ class HashedTree:
         return Tally(counts=np.concatenate([above.counts, below]), users=shuffled.users)
 
     def measure(self, tally: Tally) -> list[Floats]:
-        """As above; a leaf is supported by its own people and by one in 2^s of all other messages."""
+        """Estimate the people in each node, as `Tree` does; a leaf is supported by its own people and by one in 2^s of all other messages."""
         above, below = np.split(tally.counts, [self.top.nodes])
         q, rho = self.last.q, self.last.rho
         leaves = (below - np.float64(tally.users * q * (1 + rho))) / np.float64(1 - q)
         return [*self.top.measure(Tally(counts=above, users=tally.users)), leaves]
 
     def find_influence(self, ranks: int) -> float:
-        """By how many people one message in place of another can move a rank, at most.
+        """Bound by how many people replacing one message can move a rank, at most.
 
         Whoever chooses the function of the own message may support many leaves with it: all of positive weight, at
         worst. Infinite, for want of a bound, where there are too many ranks to look at them all.

@@ -160,7 +160,7 @@ class LocalTree(OneNumber):
         return OneLevelEach(n=n, shares=shares, gain=float(self.gain))
 
     def find_influence(self, ranks: int) -> float:
-        """By how many people one message can move a rank: its sign, times the weights of the nodes of its level.
+        """Return how far one message can move a rank, in people: its sign, times the weights of the nodes of its level.
 
         Infinite, for want of a bound, where there are too many ranks to look at them all.
         """

@@ -247,7 +247,7 @@ class PureCountAnalyzer:
         return (-((1 - p) * (d // 2) + p * Fraction(d, 2)) / (1 - p),)
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the count: 1 / (1 - p)."""
+        """Return by how many people one message can move the count: 1 / (1 - p)."""
         return 1 / (1 - self.randomizer.rate)
 
     def tally(self, shuffled: Shuffled) -> Tally:

@@ -134,7 +134,7 @@ class PureHistogramAnalyzer:
         return self._count.offset() * self.randomizer.k
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a bin."""
+        """Return by how many people one message can move a bin."""
         return self._count.influence()
 
     def tally(self, shuffled: Shuffled) -> Tally:

@@ -246,7 +246,7 @@ class RoundedSum:
     task: str
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the sum: a person moves it by the whole range."""
+        """Return by how many people one message can move the sum: a person moves it by the whole range."""
         device = self.device
         smallest, largest = device.decoder.ends
         return (largest - smallest) / reach(device.domain)

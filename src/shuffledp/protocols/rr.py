@@ -113,7 +113,7 @@ class RRAnalyzer:
     randomizer: RR
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the count: 1 / (1 - 2 q)."""
+        """Return by how many people one message can move the count: 1 / (1 - 2 q)."""
         return 1 / (self.randomizer.p - self.randomizer.q)
 
     def tally(self, shuffled: Shuffled) -> Tally:

@@ -202,7 +202,7 @@ class AmongHashed:
         return SERVERS * self.messages, self.device.q
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a category: 1 / (p - q)."""
+        """Return by how many people one message can move a category: 1 / (p - q)."""
         return 1 / self.gap
 
     def tally(self, shuffled: Shuffled) -> Tally:

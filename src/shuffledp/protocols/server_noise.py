@@ -181,7 +181,7 @@ class AmongMessages:
         return found
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a bin, or the answer: 1 / (p - q)."""
+        """Return by how many people one message can move a bin, or the answer: 1 / (p - q)."""
         return 1 / self.gap
 
     def tally(self, shuffled: Shuffled) -> Tally:
@@ -255,7 +255,7 @@ class AmongMessages:
         return tuple(Fraction(int(message == j)) / self.gap for j in range(self.device.alphabet))
 
     def variance(self, inputs: Counts) -> Value:
-        """Exact but for the rounding of numbers to the grid, which is counted at its largest."""
+        """Compute the variance: exactly, except that rounding to the grid is counted at its largest."""
         n, own = float(inputs.sum()), inputs.astype(np.float64)
         p, q, gap = float(self.p), float(self.q), float(self.gap)
         noise = self.added.variance

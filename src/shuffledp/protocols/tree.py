@@ -149,7 +149,7 @@ class Tree:
         ]
 
     def find_influence(self, ranks: int) -> float:
-        """By how many people one message in place of another can move a rank: the spread of the weights of the nodes.
+        """Bound by how many people replacing one message can move a rank: the spread of the weights of the nodes.
 
         Infinite, for want of a bound, where there are too many ranks to look at them all.
 
@@ -215,7 +215,7 @@ class MeasuredTree(Protocol):
         """Return the noise in the nodes where n people take part."""
 
     def find_influence(self, ranks: int) -> float:
-        """By how many people one message can move the answer; infinite where no bound is known."""
+        """Return by how many people one message can move the answer; infinite where no bound is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class TreeAnalyzer:
     question: LeafQuestion
 
     def influence(self) -> float:
-        """By how many people one message can move the answer; infinite where no bound is known."""
+        """Return by how many people one message can move the answer; infinite where no bound is known."""
         return self.tree.find_influence(self.question.ranks)
 
     def tally(self, shuffled: Shuffled) -> Tally:

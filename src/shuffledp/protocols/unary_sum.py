@@ -218,7 +218,7 @@ class UnarySum:
     task: str
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the sum: a person moves it by the whole range."""
+        """Return by how many people one message can move the sum: a person moves it by the whole range."""
         return 1 / (self.device.per_code * reach(self.device.domain))
 
     def tally(self, shuffled: Shuffled) -> Tally:

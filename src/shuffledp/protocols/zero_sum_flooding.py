@@ -448,7 +448,7 @@ class ZeroSumFlooding:
         return self.noise.distance(users, 2) + self.flood.distance(users)
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """By composition over the multisets; for a tape of a few bits, if less, that of the law itself."""
+        """Bound delta by composition over the multisets, or by the law itself if the tape is short and that is less."""
         spent = (self.star + self.budget) * (1 + 2.0**-50)  # rounded up
         bound = min(1.0, self._bound(honest, spent) + pure_delta(spent, epsilon))
         if self.word_bits * self.words_per_input > _SMALL_TAPE:
@@ -533,7 +533,7 @@ class MessageSum:
     task: str
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the sum: from minus the whole range to the whole range."""
+        """Return by how many people one message can move the sum: from minus the whole range to the whole range."""
         return Fraction(2)
 
     def tally(self, shuffled: Shuffled) -> Tally:

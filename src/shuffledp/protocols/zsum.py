@@ -238,7 +238,7 @@ class ZsumAnalyzer:
         return float(self._rule(int(inputs.sum())).moments(inputs[1:])[1][0])
 
     def bias(self, inputs: Counts) -> float:
-        """Exact mean error for a data set with inputs[1] ones: 0 for no ones and for many.
+        """Compute the exact mean error for a data set with inputs[1] ones: 0 for no ones and for many.
 
         >>> analyzer = ZsumAnalyzer(randomizer=Zsum(threshold=3, word_bits=2))
         >>> round(analyzer.bias(np.array([80, 20])), 3), analyzer.bias(np.array([100, 0]))
@@ -285,7 +285,7 @@ class SparseZsumAnalyzer:
         return (-self.randomizer.rate,)
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the count."""
+        """Return by how many people one message can move the count."""
         return Fraction(1)
 
     def tally(self, shuffled: Shuffled) -> Tally:

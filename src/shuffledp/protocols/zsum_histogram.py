@@ -148,7 +148,7 @@ class ZsumHistogramAnalyzer:
         return self._answer(Tally(counts=np.unique(inputs) + noise, users=n))
 
     def squared_errors(self, counts: Counts, n: int) -> Floats:
-        """Exact mean squared error of bins with these true counts, among n people.
+        """Compute the exact mean squared error of bins with these true counts, among n people.
 
         >>> analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=3, silent=1, word_bits=2))
         >>> analyzer.squared_errors(np.array([380, 20, 0]), 400).round(3)
@@ -166,7 +166,7 @@ class ZsumHistogramAnalyzer:
         return self._rule(int(inputs.sum())).moments(inputs)[1]
 
     def bias(self, inputs: Counts) -> Floats:
-        """Exact mean error of each bin: 0 for empty ones and for large ones.
+        """Compute the exact mean error of each bin: 0 for empty ones and for large ones.
 
         >>> analyzer = ZsumHistogramAnalyzer(randomizer=ZsumHistogram(k=3, silent=1, word_bits=2))
         >>> analyzer.bias(np.array([380, 20, 0])).round(3)

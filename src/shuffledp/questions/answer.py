@@ -148,7 +148,7 @@ class QuestionAnswer:
         return stack(say(self.title, bold=True), as_html(self.picture), *notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings."""
+        """Return plain numbers and strings."""
         return {
             "task": self.task,
             "protocol": self.protocol.name,
@@ -419,7 +419,7 @@ class Answer(Release):
         return "\n\n".join(said)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
+        """Return plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
         return {
             "task": self.task,
             "protocol": self.protocol.name,
@@ -574,7 +574,7 @@ class SurveyAnswer(Release):
         return "\n\n".join([explain(self.protocol, self.shuffles, self.guarantee), *self.remarks])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""
+        """Return plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""
         bounds = {name: each.to_dict() for name, each in self.bounds.items()}
         return {
             "epsilon": self.guarantee.epsilon,

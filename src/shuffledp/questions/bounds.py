@@ -180,7 +180,7 @@ class Bounds:
         return end if self.moments is None else _spell(end, self.moments)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings."""
+        """Return plain numbers and strings."""
         return {
             "lower": self._plain(self.lower),
             "upper": self._plain(self.upper),

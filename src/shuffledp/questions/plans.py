@@ -191,7 +191,7 @@ class SurveyPlan:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
+        """Return plain numbers and strings: what `shuffledp plan survey.toml --json` prints."""
         messages, bits = self._sent
         others = zip(self.compare("central"), self.compare("local"), strict=True)
         return {

@@ -157,7 +157,7 @@ def find_poisson_end(mean: float, tail: float) -> int:
 def level_tails(
     lengths: Sequence[int], alarms: tuple[float, float] = ALARMS, others: int = _OTHERS
 ) -> list[float]:
-    """With which probability a candidate of each level may raise a false alarm.
+    """Return the probability with which a candidate of each level may raise a false alarm.
 
     `others` is about how many prefixes are large indeed, at every level.
 

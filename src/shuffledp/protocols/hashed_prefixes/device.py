@@ -250,7 +250,7 @@ class HashedPart:
         return tuple(bits for bits, rows in self.levels for _ in range(rows))
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """As of two bins of a histogram: a dummy is in the cells of one word with probability rows * hit."""
+        """Bound delta as for two histogram bins: a dummy is in the cells of one word with probability rows * hit."""
         return self.open_curve(honest)[0].delta(epsilon)
 
     def open_curve(self, honest: int) -> tuple[Profile, float]:

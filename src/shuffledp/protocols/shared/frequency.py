@@ -71,7 +71,7 @@ class FrequencyAnalyzer:
     """Whether a message supports no two categories together more often than if it did so independently."""
 
     def influence(self) -> Fraction:
-        """By how many people one message can move a bin: 1 / (p - q)."""
+        """Return by how many people one message can move a bin: 1 / (p - q)."""
         return 1 / self._gap
 
     @property

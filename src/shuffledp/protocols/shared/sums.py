@@ -385,7 +385,7 @@ class MeanAnalyzer:
     oracle: MeanOracle
 
     def influence(self) -> Fraction:
-        """By how many people one message can move the sum: a person moves it by the whole range."""
+        """Return by how many people one message can move the sum: a person moves it by the whole range."""
         smallest, largest = self.oracle.decoder.ends
         return (largest - smallest) / self.oracle.domain.steps
 
