@@ -423,7 +423,9 @@ def _find_largest_epsilon0(spare: Callable[[float], float], epsilon: float, gues
 
 
 def _move_inside(epsilon: float) -> float:
-    """`amplify` rounds its epsilon up by a part in 10^6 at most: it shall not find more than wanted."""
+    """Move the target inside: `amplify` rounds its epsilon up by a part in 10^6 at most: it shall not find more than
+    wanted.
+    """
     return epsilon * (1 - 1e-6)
 
 

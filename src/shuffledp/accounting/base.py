@@ -134,7 +134,7 @@ def find_epsilon(
     guess: float,
     tolerance: float = 1e-6,
 ) -> float:
-    """Nearly the smallest epsilon with delta_at(epsilon) <= delta, and always one of them.
+    """Find nearly the smallest epsilon with delta_at(epsilon) <= delta, and always one of them.
 
     It is 0 if delta_at(0) is small enough. Otherwise it is rounded up by at most a part in 10^6 (or what
     `tolerance` says), and to at least 10^-12 epsilon0; epsilon0 itself must be safe.
@@ -233,7 +233,7 @@ def _interpolate(x: list[float], y: list[float]) -> tuple[float, float]:
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """`ParameterError` unless epsilon > 0 and 0 < delta < 1."""
+    """Raise `ParameterError` unless epsilon > 0 and 0 < delta < 1."""
     positive("epsilon", epsilon)
     fraction_of_one("delta", delta)
 
@@ -247,7 +247,7 @@ def find_level(
     refusal: str,
     tolerance: float = 1e-6,
 ) -> float:
-    """Nearly the smallest level of noise with delta_at(level) <= delta; `refusal` if `largest` is not enough.
+    """Find nearly the smallest level of noise with delta_at(level) <= delta; `refusal` if `largest` is not enough.
 
     The level returned was itself certified, whether or not `delta_at` is perfectly monotone.
 

@@ -427,7 +427,7 @@ class BinaryResponse(Batch):
         return max(self.directions_at(ones, zeros, epsilon))
 
     def directions_at(self, ones: int, zeros: int, epsilon: float) -> tuple[float, float]:
-        """Upper bounds of (target 1 against 0, target 0 against 1) for one data set.
+        """Bound (target 1 against 0, target 0 against 1) for one data set.
 
         >>> rr = BinaryResponse(n=100, flip=Fraction(1, 10))
         >>> [f"{delta:.6e}" for delta in rr.directions_at(0, 99, 0.5)]
@@ -442,7 +442,7 @@ class BinaryResponse(Batch):
         return _as_delta(float(first)), _as_delta(float(second))
 
     def epsilon(self, delta: float) -> float:
-        """Nearly the smallest epsilon with delta(epsilon) <= delta, and always one of them.
+        """Find nearly the smallest epsilon with delta(epsilon) <= delta, and always one of them.
 
         It is rounded up by a part in 10^6, and by what the cells leave open.
         """
@@ -486,7 +486,7 @@ class BinaryResponse(Batch):
 
 @lru_cache(maxsize=64)
 def _find_worst(response: BinaryResponse, epsilon: float) -> tuple[Floats, Floats, float] | None:
-    """Ones and zeros of the worst cells, and the largest logarithm; None where delta is 0."""
+    """Return ones and zeros of the worst cells, and the largest logarithm; None where delta is 0."""
     point = FlipPoint.above(response.flip, epsilon)
     if point is None:
         return None

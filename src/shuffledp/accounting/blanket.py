@@ -479,7 +479,7 @@ def _bound_excess(t: Floats, C: Floats, heads: float) -> Floats:
 
 
 def generic_data_sets(*, epsilon0: float, n: int) -> DataSets:
-    """Lower bounds for an unknown epsilon0-local randomizer: 2-ary and 3-ary randomized response.
+    """Return lower bounds for an unknown epsilon0-local randomizer: 2-ary and 3-ary randomized response.
 
     >>> round(generic_data_sets(epsilon0=1.0, n=1_000).epsilon(1e-6), 4)
     0.1306

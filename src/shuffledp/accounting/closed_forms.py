@@ -135,7 +135,7 @@ def erlingsson_2019(*, epsilon0: float, n: int, delta: float) -> float:
 
 
 def cheu_2019(*, epsilon0: float, n: int, delta: float) -> float:
-    """Binary randomized response that sends a fair coin with probability lambda/n = 2/(p+1).
+    """Bound binary randomized response that sends a fair coin with probability lambda/n = 2/(p+1).
 
     With L = ln(4/delta): sqrt(64 L / lambda) if lambda <= n/3, else (1 - lambda/n) sqrt(432 L / n); the
     two agree at lambda = n/3. It needs n >= 14 L and a result of at most 1.
@@ -379,7 +379,7 @@ class BoundComparison:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def compare(self, delta: float) -> tuple[BoundLine, ...]:
-        """Closed forms in the order of their years, numeric bounds, and the lower bound."""
+        """Compare closed forms in the order of their years, numeric bounds, and the lower bound."""
         lower = self._find_lower(delta)
         return (
             *(self._evaluate(form, delta) for form in CLOSED_FORMS),

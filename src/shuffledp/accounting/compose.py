@@ -399,7 +399,7 @@ class _Total:
 
     @staticmethod
     def tilt(losses: Sequence[_Loss], times: Sequence[int], step: float, near: float) -> "_Total":
-        """Tilted so that the sum is near the epsilon at which delta is `near`."""
+        """Tilt so that the sum is near the epsilon at which delta is `near`."""
         rate = _choose_rate(losses, times, step, near)
         laws, mean, variance = [], 0.0, 0.0
         log_scale, wrong, most, lost = 0.0, 0.0, 1.0, 0.0
@@ -599,7 +599,7 @@ def _turn(place: Counts, length: int) -> NDArray[np.complex128]:
 
 
 def _steps(curve: Profile) -> tuple[Floats, Floats]:
-    """Epsilons, and delta at the left end of each cell between them.
+    """Return epsilons, and delta at the left end of each cell between them.
 
     Beyond the last one delta is at most 1e-290. Without the part of the first law that makes it more than
     e^last times the second, which has that mass, it would be 0, and nowhere larger than it is.

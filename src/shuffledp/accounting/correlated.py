@@ -128,7 +128,7 @@ class NegativeBinomialFlood:
         )
 
     def _find_mass(self, k: int) -> float:
-        """Pr[F = k], within two units in the last place; at 0 it is a power, which takes a tenth of the time.
+        """Return Pr[F = k], within two units in the last place; at 0 it is a power, which takes a tenth of the time.
 
         Its logarithm is above -640 and known to 30 digits, so that 26 of the power are right.
         """
@@ -299,7 +299,7 @@ class ThinnedNoise:
         return _invert(self.delta, delta, guess=1.2 * self.pure)
 
     def find_diagonals(self) -> tuple[list[Floats], float, float]:
-        """C_0, C_1, ...; their relative error; what is outside, as a bound of its probability."""
+        """Return C_0, C_1, ...; their relative error; what is outside, as a bound of its probability."""
         q, rest = self._masses()
         beyond = 64
         window = self.flood.window(beyond)
@@ -486,7 +486,7 @@ def _open(flood: NegativeBinomialFlood, beyond: int, decay: float) -> tuple[Wind
 
 
 def _accumulate(f: Floats, decay: float) -> Floats:
-    """H(a) = f(a) + decay H(a - 1), by doubling: every operation adds positive numbers."""
+    """Accumulate H(a) = f(a) + decay H(a - 1), by doubling: every operation adds positive numbers."""
     H = f.copy()
     span, power = 1, decay
     while span < len(H) and power > 0:

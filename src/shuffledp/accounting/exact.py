@@ -120,7 +120,7 @@ class _Views:
         return weights
 
     def work(self) -> int:
-        """Steps of the enumeration: data sets of the others, times views, times what one adds."""
+        """Count the steps of the enumeration: data sets of the others, times views, times what one adds."""
         inputs = len(self.laws)
         data_sets = math.comb(self.n - 2 + inputs, inputs - 1)
         views = math.comb(self.n + self.sends - 1, self.sends - 1)

@@ -296,7 +296,7 @@ def find_step(total: NoiseTotal) -> float:
 
 
 def place_finely(total: NoiseTotal) -> Floats:
-    """Cells for many functions at once: fine ones wherever tails of any size have their weight.
+    """Place cells for many functions at once: fine ones wherever tails of any size have their weight.
 
     >>> len(place_finely(PoissonTotal(mean=1e6))) < 1000
     True
@@ -591,7 +591,7 @@ def _find_few(n: int, epsilon: float, delta: float) -> float | None:
 
 
 def _fair_inner(t: Floats, growth: float) -> Floats:
-    """D_t = Pr[k] (1 - (E - 1) Pr[<= k - 1] / Pr[k]), rounded up by more than the rounding errors."""
+    """Return D_t = Pr[k] (1 - (E - 1) Pr[<= k - 1] / Pr[k]), rounded up by more than the rounding errors."""
     k = _place(t, growth)
     part = np.ones(len(t))
     some = k > 0 if growth else np.zeros(len(t), np.bool_)  # at 0 no tail counts, and none is found
@@ -626,7 +626,7 @@ def _expect_fairly(t: Floats, masses: Floats, growths: Floats) -> Floats:
 
 
 def _bound_fairly(t: Floats, growths: Floats) -> Floats:
-    """D_t for each growth and all t, as in `_fair_inner`: an array [growths, t].
+    """Return D_t for each growth and all t, as in `_fair_inner`: an array [growths, t].
 
     For each t there is a row of Pr[Bin(t, 1/2) = k] and its sums, for all k that these growths need. It begins with
     a certified mass, and f(k - 1) = f(k) k / (t - k + 1). Each step is two roundings, and the sum over a row one for

@@ -83,7 +83,7 @@ class BinomialCount:
             raise ParameterError("gamma", self.gamma, "must be > 0 and < 1")
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Upper bounds of (lower, upper)."""
+        """Bound (lower, upper)."""
         E = _factor(epsilon)
         return self._bound_lower(self.gamma, E), self._bound_lower(1 - self.gamma, E)
 
@@ -222,7 +222,7 @@ def _check(law: Mapping[int, Fraction | float]) -> dict[int, Fraction]:
 
 
 def binomial_smoothness(*, n: int, gamma: float, alpha: float) -> tuple[float, float, int]:
-    """Lemma 3: epsilon, delta and the largest shift for which Bin(n, gamma) is smooth.
+    """Apply Lemma 3: epsilon, delta and the largest shift for which Bin(n, gamma) is smooth.
 
     >>> epsilon, delta, shift = binomial_smoothness(n=1000, gamma=0.1, alpha=0.3)
     >>> round(epsilon, 3), round(delta, 2), shift

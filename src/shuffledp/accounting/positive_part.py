@@ -170,7 +170,7 @@ class _Tilt:
 
     @staticmethod
     def at(rate: Floats | float, w: Floats, g: Floats, n: int, side: int) -> "_Tilt":
-        """Tilted at this rate, for an upper (side = 1) or a lower (side = -1) bound.
+        """Tilt at this rate, for an upper (side = 1) or a lower (side = -1) bound.
 
         The mgf is a sum that loses some units. For an upper bound twice that is added, as mass at 0, which
         only raises the expectation: the mgf is then exactly what it says.
@@ -367,13 +367,13 @@ def _list_ways(w: tuple[float, ...], n: int) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _choices(n: int) -> Floats:
-    """Binomial coefficients of 0 .. n."""
+    """Return binomial coefficients of 0 .. n."""
     rows = [[math.comb(i, j) for j in range(n + 1)] for i in range(n + 1)]
     return np.array(rows, dtype=np.float64)
 
 
 def _bound_by_normal(tilt: _Tilt) -> tuple[float, float]:
-    """E_tilted[(S)_+ e^(-rate S)] for normal S, and how far the true one can be from that.
+    """Return E_tilted[(S)_+ e^(-rate S)] for normal S, and how far the true one can be from that.
 
     For a normal S it is sd / sqrt(2 pi) (1 - z Mills(z)), z = rate sd. Its logarithm changes at most as
     much as that of sd.

@@ -160,7 +160,7 @@ def _logs(shares: tuple[int, ...]) -> Floats:
 
 
 def _direct(log_g: Floats, ones: int, zeros: int) -> float:
-    """Sums of products of positive numbers only, so every probability has a small relative error."""
+    """Sum products of positive numbers only, so every probability has a small relative error."""
     g0 = np.exp(log_g)
     g1 = g0[::-1]
     h = np.ones(1)
@@ -173,7 +173,7 @@ def _direct(log_g: Floats, ones: int, zeros: int) -> float:
 
 
 def _powers(Q0: Spectrum, zeros: int, Q1: Spectrum, ones: int) -> Spectrum:
-    """Q0^zeros Q1^ones; 0 where that is below e^-_FADED, as it is for most frequencies."""
+    """Return Q0^zeros Q1^ones; 0 where that is below e^-_FADED, as it is for most frequencies."""
     logs = np.zeros(Q0.shape)
     with np.errstate(divide="ignore"):
         for Q, count in ((Q0, zeros), (Q1, ones)):
@@ -309,7 +309,7 @@ class _Tilted:
         return moment
 
     def _moments(self, thetas: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the others' tilted total."""
+        """Compute the mean and standard deviation of the others' tilted total."""
         z = np.arange(self.d + 1.0)
         mean, variance = np.zeros(len(thetas)), np.zeros(len(thetas))
         for g, count in ((self.g0, self.zeros), (self.g0[::-1], self.ones)):
@@ -340,7 +340,7 @@ class _Tilted:
         return lengths
 
     def _tilts(self, step: float) -> tuple[Floats, Floats]:
-        """Tilts whose means are about `step` standard deviations apart, over the whole range."""
+        """Return tilts whose means are about `step` standard deviations apart, over the whole range."""
         last = float(np.abs(np.diff(self.g0)).max()) + math.log(self.users * self.d) + 8
         grid = np.linspace(-last, last, 4001)
         mean, spread = self._moments(grid)

@@ -89,7 +89,7 @@ def replace_one(guarantee: Guarantee) -> Guarantee:
 
 
 def compose_basic(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Several answers about the same people: epsilons and deltas add, also if answers shape later questions.
+    """Compose several answers about the same people: epsilons and deltas add, also if answers shape later questions.
 
     >>> from shuffledp import Model
     >>> one = Guarantee(epsilon=0.5, delta=1e-8, model=Model.CENTRAL, proof="some mechanism")

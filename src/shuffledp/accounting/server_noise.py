@@ -365,7 +365,9 @@ def _find_start(
 def _scale_noise(
     parts: Sequence[Moved], epsilon: float, edge: float, times: int, factor: float
 ) -> tuple[AddedLaw, ...]:
-    """Laws with `factor` times the epsilon that plain composition allows each, and ends of at most `edge` in delta."""
+    """Scale the noise to laws with `factor` times the epsilon that plain composition allows each, and ends of at most
+    `edge` in delta.
+    """
     weights = [Fraction(part.weight) * part.moves for part in parts]
     whole_of_it = sum(weights, Fraction(0)) * times
     laws = [

@@ -114,7 +114,7 @@ class EmpiricalAudit:
         )
 
     def _claim(self) -> str:
-        """Rounded down."""
+        """Write epsilon, rounded down."""
         return f"{math.floor(self.epsilon * 1e4) / 1e4:g} at delta = {self.delta:g}"
 
 
@@ -403,7 +403,7 @@ def _make_multipliers(columns: int) -> NDArray[np.uint64]:
 
 
 def _label_rows(rows: Floats, multipliers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Equal rows get equal labels; adding 0.0 makes -0.0 and 0.0 one."""
+    """Label rows, equal ones equally; adding 0.0 makes -0.0 and 0.0 one."""
     if rows.shape[1] == 1:
         plain: NDArray[np.uint64] = (rows[:, 0] + 0.0).view(np.uint64)
         return plain
@@ -485,7 +485,7 @@ def _bound_ratio(counted: CountedEvent, delta: float, miss: float) -> float:
 
 
 def _bound_below(hits: int, draws: int, miss: float) -> Fraction:
-    """Clopper and Pearson's limit: more than `hits` of `draws` would be less likely than `miss` at p below.
+    """Bound by Clopper and Pearson's limit: more than `hits` of `draws` would be less likely than `miss` at p below.
 
     SciPy's value is a guess; what is returned is the first value below it whose tail is certified.
     """
@@ -500,7 +500,7 @@ def _bound_below(hits: int, draws: int, miss: float) -> Fraction:
 
 
 def _estimate_below(hits: Floats, draws: Floats | float, miss: float) -> Floats:
-    """Clopper and Pearson's limit from below, as SciPy computes it."""
+    """Compute Clopper and Pearson's limit from below, as SciPy computes it."""
     from scipy.special import betaincinv
 
     inside = np.maximum(hits, 1.0)

@@ -250,7 +250,7 @@ def _read_probability(value: Any) -> Fraction:
 
 
 def _round_law(law: Law, grid: int) -> Law:
-    """Cumulative sums rounded down: every share moves by less than one, and the total stays."""
+    """Round cumulative sums down: every share moves by less than one, and the total stays."""
     result: Law = {}
     upto, before = Fraction(0), 0
     for sent, q in law.items():
@@ -501,5 +501,5 @@ def _check_epsilon(value: object) -> float:
 
 
 def _round_outwards(upper: Fraction, lower: Fraction) -> Bounds:
-    """Floats on the outer side of two fractions."""
+    """Round outwards: floats on the outer side of two fractions."""
     return Bounds(lower=float_below(lower), upper=float_above(upper))

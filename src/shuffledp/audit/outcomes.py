@@ -72,7 +72,7 @@ class Draws:
 def draw(
     source: Sampler, view: str, data: Any, neighbour: Any, count: int, rng: WordSource
 ) -> Draws:
-    """`count` outcomes, each of the data or of the neighbour by the toss of a fair coin.
+    """Draw `count` outcomes, each of the data or of the neighbour by the toss of a fair coin.
 
     >>> from shuffledp import protocols
     >>> krr = protocols.krr.KRR(k=3, epsilon0=5.0)
@@ -124,7 +124,7 @@ def check_neighbours(source: Sampler, data: ArrayLike, neighbour: ArrayLike) -> 
 
 
 def make_rows(outcomes: list[Any]) -> Floats:
-    """Outcomes as rows of numbers. What is not a number becomes a label; short rows are filled up.
+    """Turn outcomes into rows of numbers. What is not a number becomes a label; short rows are filled up.
 
     >>> make_rows([3, 5]).tolist(), make_rows([(1, 2), (3,)]).tolist()
     ([[3.0], [5.0]], [[1.0, 2.0], [3.0, -0.5]])
@@ -143,7 +143,7 @@ def make_rows(outcomes: list[Any]) -> Floats:
 
 
 def widen(rows: Floats, width: int) -> Floats:
-    """Rows filled up to a common width. What is absent is -1/2, which no count is.
+    """Fill rows up to a common width. What is absent is -1/2, which no count is.
 
     >>> widen(np.ones((1, 1)), 2)
     array([[ 1. , -0.5]])
@@ -160,7 +160,7 @@ def _find_randomizer(source: Sampler) -> Randomizer | None:
 
 
 def _toss_coins(count: int, rng: WordSource) -> Bools:
-    """Fair coins that no black box shares, even if it is seeded as the audit is."""
+    """Toss fair coins that no black box shares, even if it is seeded as the audit is."""
     material = hashlib.sha256(b"shuffledp audit coins" + rng.words(4).tobytes()).digest()
     coins: Bools = SeededWords(int.from_bytes(material)).words(count, 1).astype(np.bool_)
     return coins
@@ -172,7 +172,7 @@ def _hand_over(data: Any) -> Any:
 
 
 def _tame(rows: Floats) -> Floats:
-    """Finite numbers: infinities move to the far ends, and NaN to a place of its own."""
+    """Make numbers finite: infinities move to the far ends, and NaN to a place of its own."""
     return np.clip(np.nan_to_num(rows, nan=-_FAR / 2), -_FAR, _FAR)
 
 
@@ -190,7 +190,7 @@ def _make_row(outcome: Any) -> Floats:
 
 
 def _to_array(value: Any) -> Floats | None:
-    """Real numbers as floats; None if it is anything else."""
+    """Return real numbers as floats; None if there is anything else."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError):  # of several lengths, or of no length

@@ -207,7 +207,7 @@ class ExactViews:
         return self.deltas([ratio])[0]
 
     def deltas(self, ratios: Sequence[Fraction]) -> list[Fraction]:
-        """`delta` for several ratios, in one pass over the data sets."""
+        """Return `delta` for several ratios, in one pass over the data sets."""
         self._check_cost()
         worst = [0] * len(ratios)
         for a, b in self._compare_pairs():
@@ -460,7 +460,7 @@ class Adder:
         return csr_array((data, columns, ends), shape=(self.levels[t + 1], self.levels[t]))
 
     def _sort_moves(self, t: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Row by row of level t + 1: which sends lead there, and from where."""
+        """Sort the moves by the rows of level t + 1: which sends lead there, and from where."""
         moves = self._moves(t)
         rows = np.concatenate(moves)
         order = np.argsort(rows, kind="stable")
@@ -552,7 +552,7 @@ class Sweep:
         return list(kinds.values())
 
     def _find_symmetries(self) -> list[tuple[int, ...]]:
-        """Permutations of the inputs that only permute the messages, if everybody sends one."""
+        """Find permutations of the inputs that only permute the messages, if everybody sends one."""
         inputs = self.lattice.inputs
         if inputs > _MOST_SYMMETRIC or not self.lattice.single:
             return [tuple(range(inputs))]
@@ -607,7 +607,7 @@ class _Search:
         return self.best * (1 + _TIE)
 
     def _look(self, box: Box, law: Floats, known: dict[Pair, float]) -> "_Found":
-        """Bounds for a box, given those of a box around it; a single data set is settled here."""
+        """Bound a box, given those of a box around it; a single data set is settled here."""
         if box.single:
             for pair in known:
                 self._settle(box, law, pair)

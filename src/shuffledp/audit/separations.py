@@ -113,7 +113,7 @@ def mirrored_pair(*, largest_n: int = 6) -> Statement:
 
 
 def gap_is_finite(*, largest_n: int = 20) -> Statement:
-    """R_gap: not private even pre-shuffled, and yet its shuffled view has a finite epsilon.
+    """Check that R_gap is not private even pre-shuffled, and yet its shuffled view has a finite epsilon.
 
     >>> gap_is_finite(largest_n=4).columns["ratio"]
     (Fraction(5, 2), Fraction(125, 64), Fraction(8, 5))
@@ -152,7 +152,7 @@ _TARGETS = ((0.1, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (0.5, 1e-10), (1.0, 1e-10))
 
 
 def binomial_is_smooth() -> Statement:
-    """Bin(n, gamma) is (epsilon, delta, k)-smooth as the lemma says, and far better than it says.
+    """Check that Bin(n, gamma) is (epsilon, delta, k)-smooth as the lemma says, and far better than it says.
 
     epsilon = ln((1 + alpha) / (1 - alpha)), k = floor(n alpha gamma / 2), delta = exp(-alpha^2 gamma n / 8) +
     exp(-alpha^2 gamma n / (8 + 2 alpha)), against the exact delta for the same epsilon and k. Then how much
@@ -369,7 +369,7 @@ def _find_crossing(c: int) -> float:
 
 
 def _weigh(n: int, gamma: Fraction) -> list[int]:
-    """C(n, y) gamma^y (1 - gamma)^(n - y), over a common denominator."""
+    """Return C(n, y) gamma^y (1 - gamma)^(n - y), over a common denominator."""
     yes, no = gamma.numerator, gamma.denominator - gamma.numerator
     masses = [no**n]
     for y in range(n):

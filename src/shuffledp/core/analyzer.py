@@ -154,7 +154,9 @@ class Estimate:
         return self.error.interval(self.value, level)
 
     def exact_interval(self, level: float) -> Interval:
-        """Covers with probability at least `level` at any n, by inverting the exact law."""
+        """Return an interval that covers the truth with probability at least `level` at any n, by inverting the exact
+        law.
+        """
         return self.error.exact_interval(self.value, level)
 
     def label(self, domain: Domain) -> "Estimate":
@@ -400,7 +402,7 @@ def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
 
 
 def check_messages(payload: NDArray[Any], alphabet: int) -> None:
-    """Refuses messages other than integers 0 .. alphabet-1."""
+    """Refuse messages other than integers 0 .. alphabet-1."""
     if payload.ndim != 1 or payload.dtype.kind not in "iu":
         raise DataError(f"messages are integers 0 .. {alphabet - 1}, not {_describe(payload)}")
     if find_outside(payload, alphabet) is not None:

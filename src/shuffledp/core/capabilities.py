@@ -33,7 +33,7 @@ class Sight(Protocol):
         """Return the smallest count that is found with this probability."""
 
     def draw_curve(self) -> list[tuple[int, float]]:
-        """Counts, and the probability that a word with that count is found."""
+        """Return counts, and the probability that a word with that count is found."""
 
 
 @dataclass(frozen=True, slots=True)

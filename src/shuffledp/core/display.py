@@ -186,7 +186,7 @@ class Picture:
 
 
 def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:
-    """Bars; or, for a single number with known limits, its place between them.
+    """Describe bars; or, for a single number with known limits, its place between them.
 
     >>> from shuffledp.core.analyzer import Estimate, NormalError
     >>> make_picture(Estimate(value=3.0, error=NormalError(stderr=1.0), limits=(0, 9))).limits
@@ -212,7 +212,7 @@ def keep_largest(table: list[Number], limit: int) -> list[Number]:
 
 
 def arrange(picture: Picture, kept: list[Number]) -> tuple[list[Number], dict[int, str]]:
-    """Rows as they stand below the headings of their groups, and which heading stands before which row.
+    """Arrange rows as they stand below the headings of their groups, and which heading stands before which row.
 
     `kept` are rows of the picture. Without groups they stay as they are.
 
@@ -289,7 +289,7 @@ def shorten_label(label: str, width: int = _LABEL) -> str:
 
 
 def as_text(picture: Picture, limit: int = _LINES) -> str:
-    """Lines of text: value, standard error, interval.
+    """Return lines of text: value, standard error, interval.
 
     >>> from shuffledp.core.analyzer import Estimate, NormalError
     >>> pets = Estimate(value=np.array([120.0, -3.0]), error=NormalError(stderr=10.0),
@@ -313,7 +313,7 @@ def as_text(picture: Picture, limit: int = _LINES) -> str:
 
 
 def align(lines: list[list[str]]) -> list[str]:
-    """Rows of cells as lines: the first column to the left, the others to the right.
+    """Align rows of cells as lines: the first column to the left, the others to the right.
 
     >>> align([["", "n"], ["car", "12"]])
     ['       n', 'car   12']
@@ -491,7 +491,7 @@ def find_steps(picture: Picture) -> Steps | None:
 
 
 def draw_steps(picture: Picture, width: int) -> list[str]:
-    """Lines of text: the curve in dots, and the band in which it surely is in grey.
+    """Draw lines of text: the curve in dots, and the band in which it surely is in grey.
 
     >>> rows = (Number("<= 10", 0.4, 0.01, 0.35, 0.45), Number("<= 20", 1.0, 0.0, 1.0, 1.0))
     >>> shown = Picture(rows=rows, level=0.95, curve=Curve(points=(10.0, 20.0), ends=(0.0, 20.0)))

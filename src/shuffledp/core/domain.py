@@ -360,7 +360,7 @@ def _is_name(name: object) -> bool:
 
 
 def column(values: ArrayLike) -> _AnyArray:
-    """`values` as one array with one axis and at least one entry, none of them missing.
+    """Return `values` as one array with one axis and at least one entry, none of them missing.
 
     A list, or a column of NumPy, pandas, Polars or PyArrow (categories and dictionaries included).
 
@@ -614,7 +614,7 @@ class Answers:
         )
 
     def codes(self, values: Any) -> Codes:
-        """Joint codes of joint codes, or of a tuple, list or mapping of columns of values."""
+        """Return the joint codes of joint codes, or of a tuple, list or mapping of columns of values."""
         if isinstance(values, Mapping):
             values = tuple(values.values())
         if isinstance(values, tuple | list) and len(values) > 0 and np.ndim(values[0]) == 1:

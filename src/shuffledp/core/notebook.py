@@ -160,7 +160,7 @@ def say(text: str, *, bold: bool = False, small: bool = False) -> str:
 
 
 def stack(*parts: str) -> str:
-    """Pieces, one below the other.
+    """Stack pieces, one below the other.
 
     >>> stack(say("one"), say("two"))
     '<div><p>one</p><p>two</p></div>'
@@ -169,7 +169,7 @@ def stack(*parts: str) -> str:
 
 
 def list_facts(facts: Iterable[tuple[str, object]]) -> str:
-    """Names and what they are, in two columns.
+    """Return names and what they are, in two columns.
 
     >>> list_facts([("n", 3)]).count("<tr")
     1

@@ -114,7 +114,7 @@ class Guarantee:
 
 
 def round_up(value: float, digits: int) -> str:
-    """`value` in `digits` digits, never less than it is: read back, it is at least `value`.
+    """Return `value` in `digits` digits, never less than it is: read back, it is at least `value`.
 
     >>> round_up(1.23401, 4), round_up(1e-8, 3)
     ('1.235', '1e-08')

@@ -60,7 +60,7 @@ class Messages:
 
     @classmethod
     def one_each(cls, payload: NDArray[Any]) -> "Messages":
-        """User i sends the one message `payload[i]`.
+        """Let user i send the one message `payload[i]`.
 
         >>> Messages.one_each(np.array([3, 1])).users
         2
@@ -171,7 +171,7 @@ def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Mes
 
 
 def tape_width(randomizer: Randomizer) -> int:
-    """Words that one person takes: those of the randomizer, and one for rounding if values are real."""
+    """Return how many words one person takes: those of the randomizer, and one for rounding if values are real."""
     return randomizer.words_per_input + rounding_words(randomizer.domain)
 
 
@@ -257,7 +257,7 @@ class MessageCode(Protocol):
 
 
 def report_bytes(slots: int, message_size: int, token: int = 0) -> int:
-    """Bytes of a report in an upload: messages encrypted one by one, then together.
+    """Return how many bytes a report has in an upload: messages are encrypted one by one, then together.
 
     >>> report_bytes(slots=1, message_size=1)
     104
@@ -284,7 +284,7 @@ class NumberCode:
 
     @classmethod
     def of(cls, size: int) -> "NumberCode":
-        """Messages that are one number 0 .. size-1 each."""
+        """Return messages that are one number 0 .. size-1 each."""
         return cls(sizes=(size,))
 
     @property

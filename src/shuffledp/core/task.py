@@ -164,7 +164,7 @@ def _read_text(value: object) -> str:
 
 
 def _read_names(value: Any) -> tuple[str, ...]:
-    """Text as a line of CSV: commas between the names, and quotes around one that has a comma."""
+    """Read text as a line of CSV: commas between the names, and quotes around one that has a comma."""
     if not isinstance(value, str):
         return tuple(map(_read_text, value))
     (parts,) = csv.reader([value.strip()], skipinitialspace=True, strict=True) if value else ([""],)
@@ -172,7 +172,7 @@ def _read_names(value: Any) -> tuple[str, ...]:
 
 
 def _read_numbers(value: Any) -> tuple[float, ...]:
-    """Text with commas between the numbers (or dates), a number, or several."""
+    """Read text with commas between the numbers (or dates), a number, or several."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
     single = isinstance(value, Real | date | np.datetime64) and not isinstance(value, bool)

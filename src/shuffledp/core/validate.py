@@ -7,7 +7,7 @@ from shuffledp.core.errors import ParameterError
 
 
 def number(name: str, value: object) -> float:
-    """`value` as a finite float.
+    """Return `value` as a finite float.
 
     >>> number("lower", 3)
     3.0
@@ -24,7 +24,7 @@ def number(name: str, value: object) -> float:
 
 
 def positive(name: str, value: object) -> float:
-    """`value` as a finite float above 0.
+    """Return `value` as a finite float above 0.
 
     >>> positive("epsilon", 0)
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ def positive(name: str, value: object) -> float:
 
 
 def non_negative(name: str, value: object) -> float:
-    """`value` as a finite float of at least 0.
+    """Return `value` as a finite float of at least 0.
 
     >>> non_negative("epsilon", 0)
     0.0
@@ -49,7 +49,7 @@ def non_negative(name: str, value: object) -> float:
 
 
 def below_one(name: str, value: object) -> float:
-    """`value` as a float of at least 0 and below 1.
+    """Return `value` as a float of at least 0 and below 1.
 
     >>> below_one("delta", 1)
     Traceback (most recent call last):
@@ -62,7 +62,7 @@ def below_one(name: str, value: object) -> float:
 
 
 def fraction_of_one(name: str, value: object) -> float:
-    """`value` as a float strictly between 0 and 1.
+    """Return `value` as a float strictly between 0 and 1.
 
     >>> fraction_of_one("delta", 1e-6)
     1e-06
@@ -83,7 +83,7 @@ def level(value: object) -> float:
 
 
 def whole(name: str, value: object, *, at_least: int, at_most: int | None = None) -> int:
-    """`value` as an int within the given ends.
+    """Return `value` as an int within the given ends.
 
     >>> whole("k", 1, at_least=2)
     Traceback (most recent call last):

@@ -318,7 +318,7 @@ def tally_codes(
     rng: WordSource,
     kept: Bools | None = None,
 ) -> Tally | None:
-    """Like `tally` for values that are codes already; None if nobody is kept.
+    """Tally, as `tally` does, for values that are codes already; None if nobody is kept.
 
     Words are drawn for everybody, so dropping a person does not move the words of the others.
 

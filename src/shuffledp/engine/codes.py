@@ -502,7 +502,7 @@ def _code_bits(array: Any, domain: Bits, missing: tuple[str, ...]) -> Numbers:
 
 
 def _compare(array: Any, wanted: str, spelt: tuple[str, ...]) -> Numbers:
-    """1 for this value, 0 for all others; what is missing is neither."""
+    """Return 1 for this value, 0 for all others; what is missing is neither."""
     named = read_names(array, (wanted,), spelt)
     if named.faults is None:
         return Numbers(np.ones(len(array), dtype=np.int64), None)
@@ -518,7 +518,7 @@ def _code_names(array: Any, domain: Categories, missing: tuple[str, ...]) -> Num
 
 
 def _code_words(array: Any, domain: Texts | Keys, missing: tuple[str, ...]) -> Numbers:
-    """Codes of words; too long ones are cut already, if that is what is to become of them."""
+    """Code words; words that are too long have already been cut if they are to be clamped."""
     distinct = list_distinct(array, "words")
     codes, faults = domain.read(distinct.dictionary.to_pylist())
     gone = find_missing(distinct.dictionary, missing)
@@ -570,7 +570,7 @@ def _code_integers(array: Any, domain: Integers, missing: tuple[str, ...]) -> Nu
 
 
 def _code_numbers(array: Any, domain: Reals | Cells | Bins, missing: tuple[str, ...]) -> Numbers:
-    """Places of reals, or codes; numbers that are missing or out of range are moved to an end."""
+    """Return places of reals, or codes; numbers that are missing or out of range are moved to an end."""
     values, faults = read_numbers(array, missing)
     inside = (values >= domain.lower) & (values <= domain.upper)
     if not inside.all():

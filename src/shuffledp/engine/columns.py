@@ -71,7 +71,7 @@ class Column:
     """The other columns that this needs, by name, as Arrow arrays; of files they are read with it."""
 
     def measure(self, array: Any) -> Any:
-        """Some of its values, with dates as numbers if that is wanted."""
+        """Measure some of its values, with dates as numbers if that is wanted."""
         return array if self.moments is None else measure_moments(array, self.moments)
 
     @property
@@ -467,7 +467,7 @@ _DIRECT = {
 
 
 def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[Any, Any]]:
-    """Distinct values and how often each occurs, as Arrow arrays; once per file in which they occur.
+    """Return the distinct values and how often each occurs, as Arrow arrays; once per file in which they occur.
 
     >>> [(values.to_pylist(), times.to_pylist()) for values, times in group_values(take_column([7, 8, 7]))]
     [(['7', '8'], [2, 1])]

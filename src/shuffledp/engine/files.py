@@ -198,7 +198,7 @@ def read_codes(
     threads: int | None = None,
     report: Report | None = None,
 ) -> CodedColumn:
-    """Everybody's code, for what looks at people one by one; whoever is dropped is left out.
+    """Read everybody's code, for uses that need people one by one; people who are dropped are left out.
 
     >>> from shuffledp import Categories
     >>> from shuffledp.engine import take_column

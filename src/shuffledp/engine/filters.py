@@ -151,7 +151,7 @@ class _Side(NamedTuple):
         return cls(numbers, np.where(np.isnan(numbers), seconds, np.nan), texts, known)
 
     def compare(self, other: "_Side") -> tuple[Any, Bools]:
-        """-1, 0 or 1 where both are of one kind, which is told; where they are not, not 0."""
+        """Return how each value compares (-1, 0 or 1), and whether the two are of one kind; if not, the first is not 0."""
         order = _order(self.texts, other.texts)
         alike = np.ones(len(order), dtype=np.bool_)
         for mine, theirs in ((self.numbers, other.numbers), (self.moments, other.moments)):
@@ -301,7 +301,7 @@ def _refuse_dates(name: str, array: Any, unread: Bools) -> None:
 
 
 def _order(array: Any, wanted: Any) -> Any:
-    """-1, 0 or 1: where each value stands to the wanted one."""
+    """Return -1, 0 or 1 for values below, equal to and above the wanted one."""
     import pyarrow.compute as pc
 
     above, below = (as_numpy(ask(array, wanted)).astype(np.int8) for ask in (pc.greater, pc.less))
@@ -516,7 +516,7 @@ class _Parser:
         return _Compare(name, mark, self._read_value())
 
     def _read_turned(self) -> _Part:
-        """1000 < distance."""
+        """Read a comparison that starts with the value, such as 1000 < distance."""
         value = self._read_value()
         mark = self._take(*_OPERATORS)
         if mark is None:

@@ -204,7 +204,7 @@ class DataFile:
         )
 
     def respell(self, array: Any) -> Any:
-        """Some of its values, with numbers and dates spelt as everywhere: 1234.5, 2024-12-31."""
+        """Respell some of its values, with numbers and dates spelt as everywhere: 1234.5, 2024-12-31."""
         if self.spelling.plain:
             return array
         plain = flatten(array)

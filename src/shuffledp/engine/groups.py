@@ -151,7 +151,7 @@ def _tally_everybody(
 
 
 def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
-    """Codes of up to 64 bits that occur, in their order, and how often each does.
+    """Return codes of up to 64 bits that occur, in their order, and how often each does.
 
     >>> group_codes(np.array([7, 3, 7]))
     (array([3, 7], dtype=uint64), array([1, 2]))

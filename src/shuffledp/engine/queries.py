@@ -28,7 +28,7 @@ _VALUE = "value"
 def select(
     connection: "duckdb.DuckDBPyConnection", file: DataFile, *names: str
 ) -> "duckdb.DuckDBPyRelation":
-    """Some columns of a file, in this order; the first one under a name of our own.
+    """Select some columns of a file, in this order; the first one under a name of our own.
 
     By their places, since names of columns may hold dots and quotes, or differ in case only.
     """
@@ -204,7 +204,7 @@ def stream_batches(relation: "duckdb.DuckDBPyRelation", rows: int = ROWS) -> Any
 
 
 def map_arrow(file: DataFile, names: list[str], rows: int = ROWS) -> Iterator[Any]:
-    """Some columns of an Arrow file, which is mapped into memory, some rows at a time."""
+    """Select some columns of an Arrow file, which is mapped into memory, some rows at a time."""
     with open_arrow(file) as (_, batches):
         for batch in batches:
             chosen = batch.select(names)

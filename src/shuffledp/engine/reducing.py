@@ -227,7 +227,7 @@ class Reduction:
         return 0 if self.people is None else len(self.people.person)
 
     def read(self, rows: Rows, whole: tuple[bool, ...]) -> Any:
-        """Some rows as an Arrow batch: person, value, group, order, and whether the row counts.
+        """Read some rows as an Arrow batch: person, value, group, order, and whether the row counts.
 
         `whole` says which of the columns that name a person hold integers by their type.
         """
@@ -572,7 +572,7 @@ def _pick(array: Any, places: Any) -> Any:
 
 
 def _spread(values: Any, places: Any, size: int) -> Any:
-    """Values of some rows among all of them: 0, no or an empty text elsewhere."""
+    """Spread the values of some rows over all rows: 0, no or an empty text elsewhere."""
     import pyarrow as pa
 
     if len(values) == size:

@@ -130,7 +130,7 @@ class Spark:
         return Tallied(tally=tally, rows=cells[_READ], invalid=_count_invalid(cells))
 
     def _group(self, job: Job) -> list[tuple[Any, Any]]:
-        """Distinct values and how often each occurs, by Spark's own group-by."""
+        """Return the distinct values and how often each occurs, by Spark's own group-by."""
         spark = self._open(job.column)
         with _explain_errors(job.column):
             groups = _make_frame(spark, job.column, read=_join_files).groupBy("value").count()
@@ -138,7 +138,9 @@ class Spark:
         return [(table.column(0), table.column(1).combine_chunks())]
 
     def reduce(self, reduction: Reduction) -> Reduced:
-        """Spark's workers read the rows, and Spark groups them; one value for each person comes to the driver."""
+        """Reduce in Spark: its workers read the rows, and Spark groups them; one value for each person comes to the
+        driver.
+        """
         column, names = reduction.column, reduction.names
         spark = self._open(column)
         with _explain_errors(column):
@@ -330,7 +332,7 @@ def _make_cells(counts: Any) -> _Cells:
 
 
 def _send(cells: _Cells) -> Any:
-    """Cells as rows. Spark's sums must not overflow, ours may (modulo 2^64): so in halves of 32 bits."""
+    """Send cells as rows. Spark's sums must not overflow, ours may (modulo 2^64): so in halves of 32 bits."""
     import pyarrow as pa
 
     counts = np.array(list(cells.values()), dtype=np.int64)
@@ -629,7 +631,7 @@ _SPARK_TYPES = {
 
 
 def _write_schema(file: DataFile, names: list[str]) -> str | None:
-    """Columns and types of a Parquet file, if we know: to find them out, Spark would run a job of its own."""
+    """Return columns and types of a Parquet file, if we know: to find them out, Spark would run a job of its own."""
     here = [name for name in names if name in file.columns]
     types = [_SPARK_TYPES.get(file.type_of(name)) for name in here]
     if not here or None in types:

@@ -69,7 +69,7 @@ class Spelling:
         return self == Spelling()
 
     def respell(self, texts: Any) -> Any:
-        """These texts, an Arrow array, with numbers as 1234.5 and dates as 2024-12-31."""
+        """Respell these texts, an Arrow array, with numbers as 1234.5 and dates as 2024-12-31."""
         if self.strip:
             texts = _strip(texts, self.strip)
         if self.decimal == ",":
@@ -78,7 +78,7 @@ class Spelling:
 
 
 def _strip(texts: Any, characters: str) -> Any:
-    """Numbers without these characters; what is no number then stays as it is."""
+    """Strip numbers of these characters; what is no number then stays as it is."""
     import pyarrow.compute as pc
 
     listed = "".join(rf"\x{{{ord(each):x}}}" for each in characters)
@@ -87,7 +87,7 @@ def _strip(texts: Any, characters: str) -> Any:
 
 
 def _respell_decimals(texts: Any) -> Any:
-    """Numbers with a decimal comma, and points or spaces between thousands, as Python writes them.
+    """Rewrite numbers with a decimal comma, and points or spaces between thousands, as Python writes them.
 
     >>> import pyarrow as pa
     >>> _respell_decimals(pa.array(["1,5", "-1.234,5", "12 000", "2.5", "a,b", "0,5e3", None])).to_pylist()

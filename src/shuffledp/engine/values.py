@@ -83,7 +83,7 @@ def flatten(array: Any) -> Any:
 
 
 def read_bits(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
-    """1 for yes and 0 for no; other numbers are left to the caller.
+    """Return 1 for yes and 0 for no; other numbers are left to the caller.
 
     >>> import pyarrow as pa
     >>> read_bits(pa.array(["Yes", "n", "1.0"])).values.tolist()
@@ -190,13 +190,13 @@ def _look_up(array: Any, names: tuple[str, ...], missing: tuple[str, ...]) -> Nu
 
 @lru_cache(maxsize=16)
 def _shorten_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names as `_shorten` writes them."""
+    """Return names as `_shorten` writes them."""
     short = (re.sub(_POINT, r"\1", re.sub(_ZEROS, r"\1", name)) for name in names)
     return tuple(each.removeprefix("+") if re.match(_NUMBER, each) else each for each in short)
 
 
 def _shorten(texts: Any) -> Any:
-    """Numbers without a point or zeros at the end: 65 for 65.0, as tools write one and the same number."""
+    """Write numbers without a point or zeros at the end: 65 for 65.0, as tools write one and the same number."""
     import pyarrow.compute as pc
 
     short = pc.replace_substring_regex(texts, _ZEROS, r"\1")
@@ -219,7 +219,7 @@ def _find_truths(texts: Any, names: tuple[str, ...]) -> "_Found":
 
 
 def read_missing(given: Sequence[str] | str) -> tuple[str, ...]:
-    """Spellings of missing values, from a list or from a text with commas between them.
+    """Read the spellings of missing values, from a list or from a text with commas between them.
 
     >>> read_missing("NA, -9"), read_missing("")
     (('NA', '-9'), ())
@@ -253,12 +253,12 @@ def find_missing(array: Any, missing: tuple[str, ...] = MISSING) -> Bools:
 
 @lru_cache(maxsize=16)
 def _list_numbers(missing: tuple[str, ...]) -> tuple[float, ...]:
-    """Spellings of missing values that are numbers."""
+    """Return spellings of missing values that are numbers."""
     return tuple(float(each) for each in missing if re.match(_NUMBER, each) and each[-1:].isdigit())
 
 
 def _take_out(numbers: Numbers, missing: tuple[str, ...]) -> Numbers:
-    """Numbers that stand for a missing value are missing."""
+    """Take out numbers that stand for a missing value."""
     known = _list_numbers(missing)
     if not known:
         return numbers
@@ -270,7 +270,7 @@ def _take_out(numbers: Numbers, missing: tuple[str, ...]) -> Numbers:
 
 @lru_cache(maxsize=4)
 def _make_texts(names: tuple[str, ...]) -> Any:
-    """Names as an Arrow array. From its buffers: `pa.array` of a list imports pandas, which takes long."""
+    """Return names as an Arrow array. From its buffers: `pa.array` of a list imports pandas, which takes long."""
     import pyarrow as pa
 
     texts = [name.encode() for name in names]
@@ -291,7 +291,7 @@ def mark(faults: Faults | None, wrong: Bools, fault: int) -> Faults:
 
 
 def read_integers(array: Any, wanted: str, missing: tuple[str, ...] = MISSING) -> Numbers:
-    """Whole numbers; `wanted` says for what, if the column holds something else.
+    """Return whole numbers; `wanted` says for what, if the column holds something else.
 
     >>> import pyarrow as pa
     >>> read_integers(pa.array(["2.0", "1.4e+03"]), "integers").values
@@ -309,7 +309,7 @@ def read_integers(array: Any, wanted: str, missing: tuple[str, ...] = MISSING) -
 
 
 def read_numbers(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
-    """Numbers as floats.
+    """Return numbers as floats.
 
     >>> import pyarrow as pa
     >>> read_numbers(pa.array(["2", " 3.5"])).values
@@ -324,7 +324,7 @@ def read_numbers(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
 
 
 def _as_number(array: Any, wanted: str) -> Any:
-    """Booleans, dates and times as numbers."""
+    """Return booleans, dates and times as numbers."""
     import pyarrow as pa
 
     kind, types = array.type, pa.types
@@ -343,7 +343,7 @@ def _as_number(array: Any, wanted: str) -> Any:
 
 
 def _make_whole(numbers: Numbers, cells: Any) -> Numbers:
-    """Floats as integers: those with a fraction are invalid, those beyond every domain stay beyond it."""
+    """Turn floats into integers: those with a fraction are invalid, those beyond every domain stay beyond it."""
     values, faults = numbers.values, numbers.faults
     not_numbers = np.isnan(values)
     if not_numbers.any():
@@ -406,7 +406,7 @@ def _take(array: Any, places: NDArray[np.int64]) -> Any:
 
 
 def _are_missing(texts: Any, gaps: tuple[str, ...]) -> Bools:
-    """Nulls and empty texts: readers of CSV do not agree on which an empty field is."""
+    """Find nulls and empty texts: readers of CSV do not agree on which an empty field is."""
     import pyarrow.compute as pc
 
     missing: Bools = as_numpy(texts.is_null()) | (as_numpy(pc.binary_length(texts)) == 0)
@@ -462,7 +462,7 @@ def _find_truth(texts: Any) -> _Found:
 
 
 def _find_words(texts: Any, words: tuple[str, ...]) -> _Found:
-    """0 and 1 for words that stand for no and yes in turns."""
+    """Return 0 and 1 for words that stand for no and yes in turns."""
     few = _take_few(texts)
     if few is not None:
         places = [words.index(text.lower()) if text.lower() in words else -1 for text in few]
@@ -487,7 +487,7 @@ def _find_floats(texts: Any) -> _Found:
 
 
 def _find_integers(texts: Any) -> _Found:
-    """Whole numbers that are written with a decimal point, an exponent, or very many digits."""
+    """Return whole numbers that are written with a decimal point, an exponent, or very many digits."""
     floats = _find_floats(texts)
     whole = _make_whole(Numbers(floats.values, None), texts)
     return _Found(whole.values, floats.fits, whole.faults)
@@ -531,7 +531,8 @@ def _fill(array: Any) -> Numbers:
 
 
 def measure_moments(array: Any, unit: str) -> Any:
-    """Dates and moments as numbers, days or seconds since 1970-01-01; in texts as texts, the others as they are.
+    """Return dates and moments as numbers, days or seconds since 1970-01-01; in texts as texts, the others as they
+    are.
 
     Days are whole: a moment belongs to its day, also to the last one of a range.
 
@@ -571,7 +572,7 @@ def _measure_text(text: str, unit: str) -> str:
 
 
 def spell_out(values: list[Any]) -> Any:
-    """Values of no declared type as texts, each by itself: no value decides how another one is read.
+    """Spell values of no declared type as texts, each by itself: no value decides how another one is read.
 
     >>> spell_out([3, 3.0, 3.5, True, None, " three"]).to_pylist()
     ['3', '3', '3.5', 'true', None, ' three']
@@ -655,7 +656,7 @@ def as_numpy(array: Any) -> NDArray[Any]:
 
 
 def as_arrow(values: NDArray[Any], missing: Bools | None = None) -> Any:
-    """Numbers or booleans as an Arrow array, null where they are missing; from the buffer, as `as_numpy`.
+    """Return numbers or booleans as an Arrow array, null where they are missing; from the buffer, as `as_numpy`.
 
     >>> as_arrow(np.array([2.5, 0.0]), np.array([False, True])).to_pylist(), as_arrow(np.array([True])).to_pylist()
     ([2.5, None], [True])

@@ -47,7 +47,7 @@ class Noise(Protocol):
         """An upper bound on 1/2 sum_j E|Z_j - mean(Z)|."""
 
     def radius(self, beta: float) -> float:
-        """Exceeded by 1/2 sum_j |Z_j - mean(Z)| with probability at most beta."""
+        """Return a number exceeded by 1/2 sum_j |Z_j - mean(Z)| with probability at most beta."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Accuracy:
         return min(1.0, together, self._sampling + self.expected_sample)
 
     def bound(self, beta: float) -> float:
-        """Exceeded by the distance to that distribution with probability at most beta.
+        """Return a number exceeded by the distance to that distribution with probability at most beta.
 
         The smallest of three bounds, each of which holds: they are constants, not data.
 
@@ -175,7 +175,7 @@ class EqualNoise:
         return 64 + math.ceil((self.r + 36.0) / (1 - _LARGEST_RATE) / -math.log(self.p))
 
     def _masses(self, length: int) -> Floats:
-        """Pr[Z = z] for z = 0 .. length - 1, but for what lies beyond the length."""
+        """Return Pr[Z = z] for z = 0 .. length - 1, but for what lies beyond the length."""
         one = np.exp(log_negative_binomial(np.arange(length, dtype=np.float64), self.r, self.p))
         both: Floats = np.convolve(one, one[::-1])[length - 1 :]
         return both

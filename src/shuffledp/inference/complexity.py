@@ -563,7 +563,7 @@ class _Point:
 def _search(
     measure: Callable[[int], tuple[float, float]], start: int, alpha: float, least: int
 ) -> _Point:
-    """Newton steps on logarithms, until the error is at most alpha, and by two standard errors at most.
+    """Take Newton steps on logarithms, until the error is at most alpha, and by two standard errors at most.
 
     Steps that leave what is already bracketed are replaced by halving: errors are measured, so they do not
     fall from every n to the next.

@@ -300,7 +300,7 @@ class Source(Protocol):
         """Return the counts of these people's categories."""
 
     def simulate(self, counts: Counts, rng: WordSource) -> Floats:
-        """Noisy counts for known exact ones: for planning."""
+        """Simulate noisy counts for known exact ones: for planning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ class Observer(Protocol):
 
 
 def multinomials(generator: np.random.Generator, n: int, p: Floats, runs: int) -> Counts:
-    """Counts[runs, cells] of n draws from p[cells], or from p[runs, cells].
+    """Return counts[runs, cells] of n draws from p[cells], or from p[runs, cells].
 
     >>> multinomials(np.random.default_rng(1), 5, np.array([1.0, 0.0]), 2)
     array([[5, 0],
@@ -90,7 +90,7 @@ class OneMessage(Protocol):
     """What a tester must know of a randomizer with one message."""
 
     def law(self, p: Floats) -> Floats:
-        """Q[..., message] if values have the law p[..., category]."""
+        """Return Q[..., message] if values have the law p[..., category]."""
 
     def supports(self, tallies: Counts | Floats) -> Floats:
         """Return how many messages of tallies[..., message] lie in the likely set of each category."""
@@ -424,7 +424,9 @@ class ManyDummies:
         return np.array([_sum_powers(occupancy) for occupancy in occupancies])
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
-        """`collisions` with r = 1 / cells, its square expanded: equal sums give equal statistics, bit by bit."""
+        """Return `collisions` with r = 1 / cells, its square expanded: equal sums give equal statistics, bit by
+        bit.
+        """
         noise, each = self.dense.randomizer.noise, 1 / self.cells
         mean = n * float(sum(times * chance for times, chance in noise))
         centre = mean + n * each
@@ -589,7 +591,7 @@ def _variance(protocol: ShuffleProtocol, n: int) -> float:
 def _laplace(
     mechanism: Geometric, shape: tuple[int, ...], generator: np.random.Generator
 ) -> Counts:
-    """Simulated discrete Laplace noise: a difference of two geometric numbers. Never for real data."""
+    """Simulate discrete Laplace noise: a difference of two geometric numbers. Never for real data."""
     stop = -np.expm1(-float(mechanism.noise.rate))
     return generator.geometric(stop, shape) - generator.geometric(stop, shape)
 

@@ -187,7 +187,7 @@ class _Exactly:
 
 
 def _draw_uniform(k: int, count: int, rng: WordSource, bits: int) -> Counts:
-    """Exactly uniform on 0 .. k-1: rejected draws are drawn again."""
+    """Draw exactly uniformly on 0 .. k-1: rejected draws are drawn again."""
     drawn = np.empty(count, dtype=np.int64)
     left = np.arange(count)
     while len(left):
@@ -284,7 +284,7 @@ def partition(k: int, parts: int, words: WordSource) -> Codes:
 
 
 def split_into_groups(n: int, number: int, words: WordSource) -> list[Codes]:
-    """Positions of the users of each of `number` nearly equal groups, at random.
+    """Draw the positions of the users of each of `number` nearly equal groups, at random.
 
     At random, because the column may be sorted: then neighbours are no sample of the population.
 

@@ -122,7 +122,7 @@ def identity_tests(
 def make_bundle(
     cells: Mapping[str, int], *, n: int, epsilon: float, delta: float, honest: float
 ) -> ShuffleProtocol:
-    """Histograms of these sizes with uniform dummies; its parameters have the budget of each.
+    """Make histograms of these sizes with uniform dummies; its parameters have the budget of each.
 
     >>> made = make_bundle({"a": 12, "b": 18}, n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> [0.5 < part["epsilon"] < 1 for part in made.parameters["parts"]]

@@ -228,7 +228,7 @@ def _plan_local_halving(want: _Wanted) -> _Plan:
 
 
 def _plan_local_hashed(want: _Wanted) -> _Plan:
-    """L of order e^epsilon parts: a report then says about as much as it may."""
+    """Plan about e^epsilon parts, so that a report says about as much as it may."""
     parts = _power(math.exp(min(want.epsilon, 60.0)) / 4, want.k)
     if parts == 2:
         return _plan_local_halving(want)
@@ -317,7 +317,7 @@ def _power(about: float, k: int) -> int:
 
 
 def _groups(parts: int, k: int) -> int:
-    """Enough partitions for `_FEWEST` degrees of freedom; one if nothing is merged."""
+    """Choose enough partitions for `_FEWEST` degrees of freedom; one if nothing is merged."""
     return 1 if parts == k else -(-_FEWEST // (parts - 1))
 
 

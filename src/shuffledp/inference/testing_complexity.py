@@ -348,7 +348,9 @@ class _Search:
 
 
 def _list_points(middle: int) -> list[int]:
-    """Numbers of users around e^(middle step), evenly spaced on a logarithmic scale; each n once where there are few."""
+    """List numbers of users around e^(middle step), evenly spaced on a logarithmic scale; each n once where there are
+    few.
+    """
     centre = math.exp(middle * _STEP)
     if centre <= _FEW:
         return list(range(max(2, round(centre) - 4), round(centre) + 5))

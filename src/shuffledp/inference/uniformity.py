@@ -411,7 +411,7 @@ def _largest_level(voters: int, total: float) -> float:
 
 
 def binomial_tail(n: int, p: float, at_least: int) -> float:
-    """Pr[Bin(n, p) >= at_least].
+    """Return Pr[Bin(n, p) >= at_least].
 
     >>> binomial_tail(3, 0.5, 2)
     0.5
@@ -573,7 +573,7 @@ def _power(tester: Tester, alpha: float, limit: float, ballot: Vote, rng: WordSo
 
 
 def generator_of(rng: WordSource) -> np.random.Generator:
-    """NumPy's generator, for simulations alone, keyed with 256 bits of a word source.
+    """Return NumPy's generator, for simulations alone, keyed with 256 bits of a word source.
 
     >>> from shuffledp import SeededWords
     >>> int(generator_of(SeededWords(1)).integers(10)) < 10

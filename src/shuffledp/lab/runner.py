@@ -580,7 +580,7 @@ def _table(folder: Path) -> str:
 
 
 def _shorten(cell: str) -> str:
-    """Long decimals to five digits."""
+    """Shorten long decimals to five digits."""
     try:
         value = float(cell)
     except ValueError:

@@ -178,7 +178,8 @@ class TripSample:
 
 
 def trips(riders: int = 1000) -> TripSample:
-    """Trips of some riders in ninety days; how many they make is uneven: 1 divided by a uniform number, up to 150.
+    """Make up trips of some riders in ninety days; how many they make is uneven: 1 divided by a uniform number, up to
+    150.
 
     >>> found = trips(1000)
     >>> len(found.rider), len(np.unique(found.rider)), int(np.bincount(found.rider).max())

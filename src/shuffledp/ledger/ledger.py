@@ -315,7 +315,7 @@ def _write(path: Path, folder: int, content: bytes) -> None:
 
 
 def _keep_owner(path: Path, file: int) -> None:
-    """Whoever may use the ledger now may use it afterwards, as far as the system lets us say so."""
+    """Keep owner and mode: those who may use the ledger now may use it afterwards, as far as the system allows."""
     try:
         old = path.stat()
     except FileNotFoundError:
@@ -620,7 +620,9 @@ def _check_budget(stored: Budget, given: Budget | None, dataset: str) -> None:
 
 
 def _refuse_mixed(account: Account, entry: Entry) -> None:
-    """Losses of people and losses of rows do not add up: a person may have many rows, a household many people."""
+    """Refuse to mix units: losses of people and losses of rows do not add up, because a person may have many rows, a
+    household many people.
+    """
     others = sorted({each.unit for each in account.entries.values()} - {entry.unit})
     if others:
         raise LedgerError(

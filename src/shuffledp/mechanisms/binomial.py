@@ -145,7 +145,8 @@ class Binomial:
         return self.noise.variance
 
     def accuracy(self, beta: float) -> float:
-        """Within alpha except with probability beta: beta / 2 for each side, by the exact law.
+        """Return alpha: the answer is within alpha except with probability beta: beta / 2 for each side, by the exact
+        law.
 
         >>> round(Binomial(n=1000, epsilon=1.0, delta=1e-6).accuracy(0.05), 2)
         12.0

@@ -74,7 +74,7 @@ class OneSided:
         return noisy
 
     def mass(self, z: int) -> tuple[Fraction, Fraction]:
-        """Fractions that enclose the probability of the noise z.
+        """Return fractions that enclose the probability of the noise z.
 
         >>> low, high = OneSided(epsilon=1.0, sensitivity=1).mass(0)
         >>> round(float(low), 4), OneSided(epsilon=1.0, sensitivity=1).mass(-1)

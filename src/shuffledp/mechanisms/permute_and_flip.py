@@ -124,7 +124,7 @@ class PermuteAndFlip:
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Floats, Floats]:
-    """Gauss's nodes and weights on [-1, 1]."""
+    """Return Gauss's nodes and weights on [-1, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return nodes, weights
 

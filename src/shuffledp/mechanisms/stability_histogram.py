@@ -184,13 +184,13 @@ class StabilityHistogram:
 
 
 def _second_from(a: float, u: Floats) -> Floats:
-    """E[Z^2; Z >= u] for u >= 1: a^u (u^2 + 2 u a / (1 - a) + a (1 + a) / (1 - a)^2) / (1 + a)."""
+    """Return E[Z^2; Z >= u] for u >= 1: a^u (u^2 + 2 u a / (1 - a) + a (1 + a) / (1 - a)^2) / (1 + a)."""
     tail: Floats = a**u * (u * u + 2 * u * a / (1 - a) + a * (1 + a) / (1 - a) ** 2) / (1 + a)
     return tail
 
 
 def _read_bins(histogram: Histogram) -> tuple[list[Any], Counts]:
-    """Labels in their order, and counts, of the non-empty bins."""
+    """Return labels in their order, and counts, of the non-empty bins."""
     if not isinstance(histogram, Mapping):
         counts = _check_counts(np.asarray(histogram))
         non_empty = np.flatnonzero(counts)

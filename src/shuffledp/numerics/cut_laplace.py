@@ -84,7 +84,7 @@ class CutLaplace:
         return np.array([bisect_right(ends, number) - self.most for number in numbers], np.int64)
 
     def draw(self, count: int, source: WordSource) -> Counts:
-        """`count` independent draws.
+        """Draw `count` independent draws.
 
         >>> from shuffledp import SeededWords
         >>> CutLaplace(rate=0.5, most=36).draw(6, SeededWords(1))

@@ -87,7 +87,7 @@ class CellCounts(NamedTuple):
 
 
 def binomial(m: int, threshold: int, bits: int, source: WordSource) -> int:
-    """Bin(m, threshold / 2^bits): how many of m words are below the threshold.
+    """Return Bin(m, threshold / 2^bits): how many of m words are below the threshold.
 
     >>> from shuffledp import SeededWords
     >>> binomial(10**6, 2**62, 64, SeededWords(1))
@@ -99,7 +99,7 @@ def binomial(m: int, threshold: int, bits: int, source: WordSource) -> int:
 def binomials(
     counts: Counts | Sequence[int], thresholds: Sequence[int], bits: int, source: WordSource
 ) -> Counts:
-    """Independent Bin(counts[i], thresholds[i] / 2^bits).
+    """Draw independent Bin(counts[i], thresholds[i] / 2^bits).
 
     At each level one node at most holds words on both sides of a threshold. If the threshold's next bit
     is 1, the words that go left are below it and the others undecided; if it is 0, those that go right
@@ -382,7 +382,7 @@ class _Table(NamedTuple):
 
 
 def _lay_out_common(shares: Sequence[int]) -> tuple[Words, Counts, int]:
-    """`_lay_out` from the first word on, for many cells; and their width, if they have the same."""
+    """Lay out as `_lay_out` does from the first word on, for many cells; and their width, if they have the same."""
     if len(shares) < _SHORT or max(shares, default=0) >= 1 << 64:
         cells = _lay_out(shares, 0)
         ends, numbers = [end for end, _ in cells], [number for _, number in cells]
@@ -515,7 +515,7 @@ def _check_counts(counts: Counts | Sequence[int]) -> Counts:
 
 
 def _toss(counts: Counts, source: WordSource) -> Counts:
-    """Independent Bin(counts[i], 1/2)."""
+    """Draw independent Bin(counts[i], 1/2)."""
     heads, left = np.zeros_like(counts), counts
     most = int(counts.max(initial=0))
     for block in _BLOCKS:
@@ -529,7 +529,7 @@ def _toss(counts: Counts, source: WordSource) -> Counts:
 def _sum_runs(
     lengths: Counts, chunk: int, read: Callable[[int, Counts], tuple[Counts, int]]
 ) -> Counts:
-    """Sums over consecutive runs of a stream of numbers, read in chunks.
+    """Sum consecutive runs of a stream of numbers, read in chunks.
 
     read(size, ends) takes the next `size` numbers, and gives their sums up to these ends and in all.
     """
@@ -551,7 +551,7 @@ def _sum_runs(
 
 
 def _read_bits(size: int, source: WordSource) -> Words:
-    """`size` bits in words of 64, from the low end on; zeros fill up the last."""
+    """Return `size` bits in words of 64, from the low end on; zeros fill up the last."""
     words = source.words(size >> 6)
     if size & 63:
         words = np.concatenate((words, source.words(1, size & 63).astype(np.uint64)))
@@ -657,7 +657,7 @@ def _cuts(block: int, bits: int) -> _Cuts:
 
 
 def _enclose(block: int, bits: int) -> list[tuple[int, int]]:
-    """Integers around 2^bits F(h - d), for d = D, ..., 2, 1."""
+    """Return integers around 2^bits F(h - d), for d = D, ..., 2, 1."""
     precision, half = bits + _GUARD_BITS, block // 2
     low = high = comb(block, half) if block <= precision else 1 << precision
     lows, highs = [low], [high]

@@ -73,7 +73,7 @@ class Logistic:
 
 
 def draw_bernoulli(p: Enclosure, count: int, rng: WordSource, bits: int = 64) -> Bools:
-    """`count` independent draws that are True with probability exactly p.
+    """Draw `count` independent draws that are True with probability exactly p.
 
     >>> from shuffledp import SeededWords
     >>> int(draw_bernoulli(ExpMinus(Fraction(1)), 10_000, SeededWords(1)).sum())
@@ -115,7 +115,7 @@ def _digits(width: int) -> int:
 
 
 def draw_bernoulli_exp(x: Fraction, count: int, rng: WordSource, bits: int = 64) -> Bools:
-    """True with probability exactly e^-x, for any x >= 0.
+    """Draw booleans that are true with probability exactly e^-x, for any x >= 0.
 
     >>> from shuffledp import SeededWords
     >>> draw_bernoulli_exp(Fraction(0), 3, SeededWords(1))
@@ -135,7 +135,7 @@ def draw_bernoulli_exp(x: Fraction, count: int, rng: WordSource, bits: int = 64)
 
 
 def draw_geometric(rate: Fraction, count: int, rng: WordSource, bits: int = 64) -> Counts:
-    """G >= 0 with Pr[G = g] = (1 - a) a^g, a = e^-rate, exactly.
+    """Draw G >= 0 with Pr[G = g] = (1 - a) a^g, a = e^-rate, exactly.
 
     The binary digits of G are independent, digit i is 1 with probability 1 / (1 + e^(rate 2^i)), and
     G // 2^i is again geometric, with rate 2^i times as large: draw the low digits one by one, and
@@ -212,7 +212,7 @@ def _check_rate(rate: Fraction) -> None:
 
 
 def draw_discrete_laplace(rate: Fraction, count: int, rng: WordSource) -> Counts:
-    """Z with Pr[Z = z] = (1 - a) / (1 + a) a^|z|, a = e^-rate, exactly.
+    """Draw Z with Pr[Z = z] = (1 - a) / (1 + a) a^|z|, a = e^-rate, exactly.
 
     The difference of two independent geometric numbers.
 
@@ -243,7 +243,7 @@ class Choice:
             raise ParameterError("exponents", self.exponents, "must be some numbers >= 0")
 
     def bounds(self, width: int) -> list[tuple[Fraction, Fraction]]:
-        """Fractions around each probability, about 2^-width apart.
+        """Return fractions around each probability, about 2^-width apart.
 
         >>> [(float(low), float(high)) for low, high in Choice(exponents=(Fraction(1),) * 2).bounds(60)]
         [(0.5, 0.5), (0.5, 0.5)]
@@ -275,7 +275,7 @@ class Choice:
                 return position
 
     def _weights(self, width: int) -> tuple[list[int], list[int]]:
-        """Integers around 2^scale e^-x_r; shifted, so that the largest weight is 1."""
+        """Return integers around 2^scale e^-x_r; shifted, so that the largest weight is 1."""
         scale = width + len(self.exponents).bit_length() + 8
         least = min(self.exponents)
         around = {x: _scale(ExpMinus(x - least), scale) for x in set(self.exponents)}

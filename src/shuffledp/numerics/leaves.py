@@ -60,7 +60,7 @@ class Leaves:
     def empty(
         cls, *, domain: Integers | Cells, shape: tuple[int, ...], n: int, noise: TreeNoise
     ) -> "Leaves":
-        """Leaves without values, for errors that do not depend on them."""
+        """Return leaves without values, for errors that do not depend on them."""
         return cls(domain=domain, shape=shape, values=np.zeros(domain.size), n=n, noise=noise)
 
     @cached_property
@@ -97,7 +97,7 @@ class Leaves:
         return (self.domain.upper - self.domain.lower) / self.domain.cells / 2
 
     def sum_error(self, q: Floats) -> float:
-        """Standard error of the sum of the leaves with these weights."""
+        """Return the standard error of the sum of the leaves with these weights."""
         return math.sqrt(functional_variance(q, self.shape, self.noise.variances))
 
     def estimate_noise(self, q: Floats) -> float:
@@ -116,7 +116,7 @@ class Leaves:
         return value - above, value + below
 
     def prefix_ends(self, cells: Counts, tail: float) -> tuple[Floats, Floats]:
-        """Intervals of the prefixes up to these cells; cell -1 stands for the empty one."""
+        """Return intervals of the prefixes up to these cells; cell -1 stands for the empty one."""
         value = np.append(self.prefixes, 0.0)[cells]
         above, below = _prefix_radii(self.noise, self.shape, tuple(cells.tolist()), tail)
         return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
@@ -421,7 +421,7 @@ class RangeQuestion(LeafQuestion):
         return np.clip(inside / (edges[1:] - edges[:-1]), 0.0, 1.0)
 
     def _touch(self, leaves: Leaves) -> tuple[Floats, Floats]:
-        """Cells that are surely between the two ends, and those that may hold somebody between them."""
+        """Return cells that are surely between the two ends, and those that may hold somebody between them."""
         (low, high), edges = self.at, leaves.edges
         if isinstance(leaves.domain, Integers):
             same = self._between(leaves)
@@ -455,13 +455,15 @@ class _SpreadQuestion(LeafQuestion):
         return ()
 
     def _moments(self, leaves: Leaves) -> tuple[Floats, Floats]:
-        """Weights of the leaves for the first and the second moment around the middle of the range."""
+        """Return weights of the leaves for the first and the second moment around the middle of the range."""
         middles = leaves.middles
         from_centre = middles - (middles[0] + middles[-1]) / 2
         return from_centre, from_centre**2
 
     def _variance(self, leaves: Leaves) -> float:
-        """Unbiased: the square of a noisy mean is too large by the variance of its noise."""
+        """Estimate the variance without bias: the square of a noisy mean is too large by the variance of its
+        noise.
+        """
         first, second = self._moments(leaves)
         mean = float(leaves.values @ first) / leaves.n
         noise = leaves.estimate_noise(first) / leaves.n**2

@@ -69,7 +69,7 @@ _SERIES_FROM = 16  # Stirling's series has all digits from here on
 
 
 def binomial_masses(k: Floats, n: int, p: float) -> Floats:
-    """Pr[Bin(n, p) = k] for 0 < p < 1; 0 outside 0 .. n.
+    """Return Pr[Bin(n, p) = k] for 0 < p < 1; 0 outside 0 .. n.
 
     >>> binomial_masses(np.array([-1.0, 0.0, 2.0, 4.0]), 4, 0.5)
     array([0.    , 0.0625, 0.375 , 0.0625])
@@ -118,7 +118,7 @@ def _log_peak(k: Floats, rest: Floats, total: Floats) -> Floats:
 
 
 def _deviance(moved: Floats, mean: Floats) -> Floats:
-    """D(mean + moved, mean)."""
+    """Return D(mean + moved, mean)."""
     u = np.maximum(moved / mean, -1 + 2.0**-53)
     direct = (1 + u) * np.log1p(u) - u
     # Near 0 the two parts cancel; the series is sum_(i>=2) (-u)^i / (i (i - 1)).
@@ -176,7 +176,7 @@ _STIRLING = tuple(
 
 
 def binomial_mass(y: int, n: int, p: Fraction) -> float:
-    """Pr[Bin(n, p) = y], within two units in the last place (0 if below the smallest float).
+    """Return Pr[Bin(n, p) = y], within two units in the last place (0 if below the smallest float).
 
     >>> binomial_mass(5, 10, Fraction(1, 2)) == 252 / 1024
     True
@@ -203,7 +203,7 @@ def binomial_log_ratio(y: int, r: int, n: int, p: Fraction) -> Decimal:
 
 
 def negative_binomial_mass(k: int, r: Fraction, p: Fraction) -> float:
-    """Pr[NB(r, p) = k] = C(k + r - 1, k) (1 - p)^r p^k, r > 0, within two units in the last place.
+    """Return Pr[NB(r, p) = k] = C(k + r - 1, k) (1 - p)^r p^k, r > 0, within two units in the last place.
 
     >>> negative_binomial_mass(2, Fraction(1), Fraction(1, 2))
     0.125
@@ -215,7 +215,7 @@ def negative_binomial_mass(k: int, r: Fraction, p: Fraction) -> float:
 
 
 def binomial_at_most(x: int, n: int, p: Fraction) -> float:
-    """Pr[Bin(n, p) <= x], rounded up a little if x is below the mean n p; otherwise 1.
+    """Return Pr[Bin(n, p) <= x], rounded up a little if x is below the mean n p; otherwise 1.
 
     >>> round(binomial_at_most(3, 10, Fraction(1, 2)), 9), 176 / 1024
     (0.171875, 0.171875)
@@ -232,7 +232,7 @@ def binomial_at_most(x: int, n: int, p: Fraction) -> float:
 
 
 def binomial_at_least(x: int, n: int, p: Fraction) -> float:
-    """Pr[Bin(n, p) >= x], rounded up a little if x is above the mean n p; otherwise 1.
+    """Return Pr[Bin(n, p) >= x], rounded up a little if x is above the mean n p; otherwise 1.
 
     >>> round(binomial_at_least(7, 10, Fraction(1, 2)), 9), 176 / 1024
     (0.171875, 0.171875)
@@ -553,7 +553,7 @@ def _log_complement(p: float, q: float) -> float:
 
 
 def _bound_deviance(moved: Floats, mean: Floats) -> tuple[Floats, Floats]:
-    """D(mean + moved, mean) of masses.py, and a bound of its error if `moved` and `mean` are exact."""
+    """Return D(mean + moved, mean) of masses.py, and a bound of its error if `moved` and `mean` are exact."""
     u = moved / mean
     log = np.log1p(np.maximum(u, -1 + UNIT))
     grown = (1 + u) * log

@@ -23,7 +23,7 @@ _VANISHING = 20_000  # beyond this |x|, e^x has thousands of digits and nobody n
 
 @lru_cache(maxsize=1024)
 def exp_bounds(x: Fraction | float, digits: int = 50) -> tuple[Fraction, Fraction]:
-    """Fractions (low, high) with low <= e^x <= high, within 10^(1 - digits) of each other.
+    """Return fractions (low, high) with low <= e^x <= high, within 10^(1 - digits) of each other.
 
     >>> low, high = exp_bounds(1.0)
     >>> low < high and float(low) == float(high) == 2.718281828459045

@@ -13,7 +13,7 @@ def find_smallest_safe(
     tolerance: float = 1e-6,
     floor: float = 0.0,
 ) -> float:
-    """Nearly the smallest x in [floor, safe] with excess(x) <= 0, for a decreasing `excess`.
+    """Find nearly the smallest x in [floor, safe] with excess(x) <= 0, for a decreasing `excess`.
 
     `safe` itself must be safe and is returned if nothing smaller is found. The result is a point
     where `excess` was evaluated and found <= 0, so an `excess` that is not perfectly monotone costs
@@ -34,7 +34,7 @@ def find_largest_above(
     tolerance: float = 1e-6,
     floor: float = 0.0,
 ) -> float:
-    """Nearly the largest x in [floor, end] with excess(x) > 0, for a decreasing `excess`.
+    """Find nearly the largest x in [floor, end] with excess(x) > 0, for a decreasing `excess`.
 
     The result is a point where `excess` was found > 0, or `floor`.
 

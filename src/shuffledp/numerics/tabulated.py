@@ -149,7 +149,7 @@ def _moment(shares: tuple[int, ...], first: int, power: int) -> int:
 
 
 def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
-    """NB(r, p), of mass C(k + r - 1, k) (1 - p)^r p^k; r is rounded up if the share is mostly 0.
+    """Tabulate NB(r, p), of mass C(k + r - 1, k) (1 - p)^r p^k; r is rounded up if the share is mostly 0.
 
     >>> negative_binomial(Fraction(1), Fraction(1, 2), 4).shares
     (8, 4, 2, 1, 1)
@@ -166,7 +166,7 @@ def negative_binomial(r: Fraction, p: Fraction, bits: int) -> Tabulated:
 
 @lru_cache(maxsize=64)
 def poisson(mean: Fraction, bits: int, most: int = _LONGEST) -> Tabulated:
-    """Poisson(mean), cut after `most`; the mean is rounded up if the number is mostly 0.
+    """Tabulate Poisson(mean), cut after `most`; the mean is rounded up if the number is mostly 0.
 
     >>> poisson(Fraction(1), 4).shares
     (6, 6, 3, 1)
@@ -247,7 +247,7 @@ def _poisson_step(mean: Fraction) -> Step:
 def _table(
     step: Step, limit: Fraction, first: int, bits: int, most: int = _LONGEST
 ) -> tuple[tuple[int, ...], float]:
-    """Shares of first, first + 1, ..., and a bound of their distance to the weights' law.
+    """Return shares of first, first + 1, ..., and a bound of their distance to the weights' law.
 
     The steps are monotone and tend to `limit` < 1.
     """

@@ -28,7 +28,7 @@ from shuffledp.numerics.rounding import exp_lower
 
 
 def bernoulli(words: Words, threshold: int, bits: int) -> Bools:
-    """True with probability threshold / 2^bits.
+    """Return booleans that are true with probability threshold / 2^bits.
 
     >>> bernoulli(np.arange(4, dtype=np.uint8), 3, 2)
     array([ True,  True,  True, False])
@@ -41,7 +41,7 @@ def bernoulli(words: Words, threshold: int, bits: int) -> Bools:
 
 
 def uniform(words: Words, k: int, bits: int) -> Codes:
-    """Uniform on 0 .. k-1, or some number >= k: rejected.
+    """Draw uniformly from 0 .. k-1, or some number >= k: rejected.
 
     >>> uniform(np.arange(8, dtype=np.uint8), 3, 3)
     array([0, 0, 1, 1, 2, 2, 3, 3], dtype=uint8)
@@ -138,7 +138,7 @@ def _draw_below(words: Words, first: int, bits: int) -> tuple[NDArray[np.intp], 
 
 @lru_cache(maxsize=64)  # exact, hence long: thousands of digits for large sets
 def acceptance(first: int, size: int, bits: int) -> Fraction:
-    """Probability that `add_distinct` accepts a row of `size` words.
+    """Return the probability that `add_distinct` accepts a row of `size` words.
 
     >>> acceptance(2, 1, 3)
     Fraction(3, 4)
@@ -149,7 +149,7 @@ def acceptance(first: int, size: int, bits: int) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def acceptance_float(first: int, size: int, bits: int) -> float:
-    """`acceptance`, within a few rounding errors: for those who do not need all its digits.
+    """Return `acceptance`, within a few rounding errors: for those who do not need all its digits.
 
     >>> acceptance_float(2, 1, 3)
     0.75
@@ -244,7 +244,7 @@ class TwoWordGeometric:
         return FIXED - 2 * self.bits
 
     def draw(self, words: Words) -> Counts:
-        """Draws from words[n, 2]."""
+        """Return draws from words[n, 2]."""
         values = [self._value((high << self.bits) + low) for high, low in words.tolist()]
         return np.array(values, dtype=np.int64)
 

@@ -426,7 +426,7 @@ class _SumTails:
         return bool(np.all(log_moduli < _NEGLIGIBLE))
 
     def _majorant(self, distance: Floats) -> Floats:
-        """E T(X) for the arc from the distance on, half of the period long."""
+        """Return E T(X) for the arc from the distance on, half of the period long."""
         k = np.arange(1, self._coefficients.shape[1] + 1)
         start = distance / self._period
         turned = self._coefficients * np.exp(-2j * np.pi * k * start[:, None])

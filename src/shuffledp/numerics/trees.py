@@ -249,7 +249,7 @@ def rank_weights(
 
 
 def even_shapes(cells: int) -> list[tuple[int, ...]]:
-    """Trees of every depth with at least this many leaves, their branches as even as can be.
+    """Yield trees of every depth with at least this many leaves, their branches as even as can be.
 
     >>> even_shapes(64)[:3]
     [(64,), (8, 8), (4, 4, 4)]

@@ -304,7 +304,8 @@ def smallest_error(
 
 
 def order_candidates(task: Task) -> Iterator[Candidate]:
-    """Newcomers and the usual winners first; amplified local protocols, rarely the best and slow to calibrate, last.
+    """Order candidates: newcomers and the usual winners first; amplified local protocols, rarely the best and slow to
+    calibrate, last.
 
     >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
     ['correlated_count', 'split_and_mix']
@@ -316,7 +317,7 @@ def order_candidates(task: Task) -> Iterator[Candidate]:
 
 
 def recognise(asked: Problem) -> Callable[[Row], bool]:
-    """Tells a row that is so good that the others need no look.
+    """Recognise a row that is so good that the others need not be tried.
 
     >>> asked = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
     >>> good = Row(protocol="good", model=Model.SHUFFLE, rmse=1.5, bits_per_user=1.1)
@@ -381,7 +382,7 @@ class Aim(Enum):
 
 
 def rank(rows: Iterable[Row], aim: Aim) -> tuple[Row, ...]:
-    """Available rows first, the best first (by RMSE, epsilon or n); with equal merit fewer bits first.
+    """Rank rows: available ones first, the best first (by RMSE, epsilon or n); with equal merit fewer bits first.
 
     >>> low, high = (Row(protocol=name, model=Model.LOCAL, rmse=error) for name, error in (("a", 1.0), ("b", 2.0)))
     >>> [row.protocol for row in rank([high, low], Aim.ERROR)]

@@ -165,7 +165,7 @@ def growth_table(
     epsilons: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
     data: Sequence[str] = _DATA,
 ) -> tuple[ProtocolRow, ...]:
-    """Error, messages and measured growth of five families of protocols for sums.
+    """Tabulate error, messages and measured growth of five families of protocols for sums.
 
     Integers are 0 .. `upper`, reals are points of a grid of `steps` steps in [0, 1]. Exponents are fitted over `users` (at
     `epsilon`) and over `epsilons` (at `n`).

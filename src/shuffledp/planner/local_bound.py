@@ -111,7 +111,7 @@ def _bound_count(n: int, epsilon: float) -> float:
 
 
 def _bound_by_information(n: int, epsilon: float, ratio: float) -> float:
-    """Van Trees' inequality with the density 2 sin^2(pi theta)."""
+    """Apply van Trees' inequality with the density 2 sin^2(pi theta)."""
     largest = _average_inverse(epsilon)
     flip = 1 / (math.exp(epsilon) + 1)
     F, D, J = flip * (1 - flip), math.tanh(epsilon / 2) ** 2, 4 * math.pi**2
@@ -165,7 +165,7 @@ def _bound_by_points(n: int, epsilon: float) -> float:
 
 
 def _describe_count(K: Floats, n: int, flip: float, theta: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of the count, given the number of ones reported and theta."""
+    """Compute the mean and variance of the count, given the number of ones reported and theta."""
     q = flip + theta * (1 - 2 * flip)
     one, zero = theta * (1 - flip) / q, theta * flip / (1 - q)
     mean: Floats = K * one + (n - K) * zero
@@ -174,7 +174,7 @@ def _describe_count(K: Floats, n: int, flip: float, theta: Floats) -> tuple[Floa
 
 
 def _choose_weights(n: int, flip: float, theta: Floats, q: Floats) -> Floats:
-    """Nearly the prior for which the best estimator errs most: points where it errs more get more weight.
+    """Find nearly the prior for which the best estimator errs most: points where it errs more get more weight.
 
     K is put into bins by normal laws. Nothing here needs to be exact.
     """

@@ -367,7 +367,7 @@ class Plan:
         }
 
     def to_json(self) -> str:
-        """`to_dict` as strict JSON.
+        """Return `to_dict` as strict JSON.
 
         >>> from shuffledp import plan
         >>> json.loads(plan("count", n=100, epsilon=1.0, delta=0.0, models="local").to_json())["n"]

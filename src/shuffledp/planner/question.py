@@ -56,7 +56,7 @@ class Limits:
         max_influence: float | None = None,
         local_epsilon: float | None = None,
     ) -> "Limits":
-        """Checked."""
+        """Make one from checked arguments."""
         return cls(
             max_messages=_at_least_one("max_messages", max_messages),
             max_bits=_at_least_one("max_bits", max_bits),
@@ -197,7 +197,7 @@ class Problem:
         honest: float,
         **options: Any,
     ) -> "Problem":
-        """Checked; a task by name is declared by the options."""
+        """Make one from checked arguments; a task by name is declared by the options."""
         promise = Promise(epsilon=epsilon, delta=delta)
         if promise.epsilon > _LARGEST_EPSILON:
             raise ParameterError(

@@ -45,7 +45,7 @@ class Worst:
 
 
 def mean_squared_error(protocol: ShuffleProtocol, inputs: Counts) -> float:
-    """Variance plus squared bias; for a histogram the mean over the bins.
+    """Compute the variance plus squared bias; for a histogram the mean over the bins.
 
     >>> from shuffledp import protocols
     >>> bit = protocols.rr.make_local(epsilon=1.0)
@@ -91,13 +91,15 @@ def worst_case(protocol: ShuffleProtocol, *, n: int, size: int, bins: bool) -> W
 
 
 def _worst_value(at: Callable[[int], float], last: int) -> tuple[int, float]:
-    """Bins differ at most in how a code shares them out."""
+    """Choose the worst value: bins differ at most in how a code shares them out."""
     values = {x: at(x) for x in (0, last // 2, last)}
     return (0, values[0]) if _flat(values) else _peak(at, values, _some(last + 1), last)
 
 
 def _worst_number(at: Callable[[int], float], size: int) -> tuple[int, float]:
-    """Rounding to levels is at its mildest at the ends and in the middle, and seen next to an end."""
+    """Choose the worst number: rounding to levels is mildest at the ends and in the middle, and seen next to an
+    end.
+    """
     last = size - 1
     values = {x: at(x) for x in (0, min(1, last), last // 3, last // 2, last)}
     return (0, values[0]) if _flat(values) else _peak(at, values, _ladder(size), last)
@@ -151,7 +153,7 @@ def _some(size: int) -> list[int]:
 
 
 def _ladder(size: int) -> list[int]:
-    """Dense towards both ends, where rounding to few levels is worst."""
+    """Return levels, dense towards both ends, where rounding to few levels is worst."""
     last = size - 1
     near = _from_below(last // 2)
     return sorted({*_some(size), *near, *(last - x for x in near)})

@@ -165,7 +165,7 @@ def tag_message(message: Message, part: int, width: int) -> tuple[int, ...]:
 
 
 def tag_rows(payload: NDArray[Any], part: int, width: int) -> NDArray[np.int64]:
-    """Rows (part, message, 0 ...); 64-bit words keep their bits.
+    """Make rows (part, message, 0 ...); 64-bit words keep their bits.
 
     >>> tag_rows(np.array([5, 7]), part=1, width=2)
     array([[1, 5, 0],
@@ -247,7 +247,7 @@ class BundleAnalyzer:
         return sum(map(math.prod, self.shapes))
 
     def tag(self, part: int, payload: NDArray[Any]) -> NDArray[np.int64]:
-        """Messages of one part, each with the number of its part in front."""
+        """Tag messages of one part, each with the number of its part in front."""
         return tag_rows(payload, part, self.width - 1)
 
     def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -316,7 +316,7 @@ class BundleAnalyzer:
         return tuple(found)
 
     def variance(self, inputs: Counts) -> Floats:
-        """`inputs` counts joint codes."""
+        """Return the variance; `inputs` counts joint codes."""
         domain = Answers(parts=tuple(part.randomizer.domain for part in self.parts))
         people = np.flatnonzero(inputs)
         marginals = (
@@ -393,7 +393,7 @@ def _calibrate_once(crowd: Crowd, promise: Promise, parts: str) -> Made:
     reference="Zhu, Dong, Wang 2022",
 )
 def make(crowd: Crowd, promise: Promise, *, parts: Sequence[Mapping[str, Any]]) -> Parts:
-    """Several questions to the same people; each part is {"name", "protocol", its own parameters, "weight"}.
+    """Ask several questions of the same people; each part is {"name", "protocol", its own parameters, "weight"}.
 
     Parts without an epsilon of their own are calibrated together; with one they are taken as they are, and the
     promise is checked.

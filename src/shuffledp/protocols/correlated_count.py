@@ -227,7 +227,7 @@ def make(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    """Counting with correlated noise; the fraction `honest` of the users makes all of it.
+    """Make counting with correlated noise; the fraction `honest` of the users makes all of it.
 
     >>> p = make(n=1_000_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> f"{p.cost.messages_mean:.4f}", p.guarantee.delta <= 1e-6

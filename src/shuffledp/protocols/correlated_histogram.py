@@ -131,7 +131,7 @@ class CorrelatedHistogram:
         return PROOF
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """Two bins: one loses a person and one gains it."""
+        """Bound delta over two bins: one loses a person and one gains it."""
         return bound_delta(self, honest, epsilon, CorrelatedPair)
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
@@ -161,7 +161,7 @@ class CorrelatedHistogram:
         return message_law(self.noise_law(), _unit(self.k, x))
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Events of all users add up: the sizes of all of them first, then their bins."""
+        """Deal the events of all users together: the sizes of all of them first, then their bins."""
         n = int(inputs.sum())
         counts = self.noise.deal(n, source) + np.repeat(self.flood.deal(n, source), 2)
         counts[1::2] += inputs

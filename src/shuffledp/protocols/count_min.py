@@ -137,7 +137,7 @@ class CountMin:
         return rows_delta(total=total, rows=self.rows, epsilon=epsilon)
 
     def cells(self, codes: Codes) -> Counts:
-        """[rows, len(codes)]: the message of each category in each row."""
+        """Return [rows, len(codes)]: the message of each category in each row."""
         drop = self.r - (self.width.bit_length() - 1)
         hashed = cubics(self.functions, codes, self.k, self.r).astype(np.int64) >> drop
         cells: Counts = hashed + self.width * np.arange(self.rows)[:, None]
@@ -158,7 +158,7 @@ class CountMin:
         return join_laws(laws, range(0, self.rows * self.width, self.width))
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Row by row: the users' cells, and all dummies together."""
+        """Deal row by row: the users' cells, and all dummies together."""
         n, row = int(inputs.sum()), self.row
         held = np.flatnonzero(inputs)
         cells, counts = self.cells(held), []
@@ -204,7 +204,9 @@ class SketchError:
     noise: BinomialSum
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level`, over noise and functions, whatever the data."""
+        """Return an interval that covers the truth with probability at least `level`, over noise and functions,
+        whatever the data.
+        """
         miss = 1 - valid_level(level)
         g, largest = 0.225 * miss, self.bound_squares(0.1 * miss)
         spread = math.sqrt(g ** (-1 / self.rows) - 1)
@@ -354,14 +356,14 @@ class CountMinAnalyzer:
         return np.arange(self.randomizer.k)
 
     def _noise(self, n: int) -> tuple[float, float]:
-        """Mean and variance of the noise in a cell."""
+        """Compute the mean and variance of the noise in a cell."""
         parts = self.randomizer.row.noise
         mean = sum(times * p for times, p in parts)
         variance = sum(times * p * (1 - p) for times, p in parts)
         return float(n * mean), float(n * variance)
 
     def _variance(self, others: Floats, n: int) -> Floats:
-        """`others` is the sum of the squares of the other categories' counts."""
+        """Return the variance; `others` is the sum of the squares of the other categories' counts."""
         w, noise = self.randomizer.width, self._noise(n)[1]
         total: Floats = noise + others * ((1 - 1 / w) / w)
         return total / (self.randomizer.rows * (1 - 1 / w) ** 2)
@@ -501,7 +503,7 @@ def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
 def rows_level(
     *, n: int, pair: Fraction, rows: int, epsilon: float, delta: float, bits: int
 ) -> Fraction:
-    """Nearly the smallest rho, a multiple of 2^-bits, such that n users' dummies in each row suffice.
+    """Find nearly the smallest rho, a multiple of 2^-bits, such that n users' dummies in each row suffice.
 
     >>> rho = rows_level(n=10**6, pair=Fraction(2, 8192), rows=4, epsilon=1.0, delta=1e-6, bits=64)
     >>> round(float(rho) * 10**6 / 8192)

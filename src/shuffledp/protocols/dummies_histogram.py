@@ -177,7 +177,7 @@ class DummiesHistogram:
     reference="Balcer, Cheu 2020",
 )
 def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
-    """Histogram over k bins with 1 + rho messages from everybody.
+    """Make a histogram over k bins with 1 + rho messages from everybody.
 
     >>> p = make(n=1_024_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)

@@ -128,7 +128,7 @@ class FakeUsers:
         return bit_tally(shuffled, self.k)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Bits are independent: column j has c_j ones that are flipped, and zeros that are."""
+        """Deal the columns, which are independent: column j has c_j ones that are flipped, and zeros that are."""
         n = int(inputs.sum())
         bits = np.concatenate([inputs, n * self.vectors - inputs])
         flipped = binomials(bits, [self.flips] * len(bits), self.word_bits, source)

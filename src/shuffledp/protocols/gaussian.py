@@ -203,7 +203,9 @@ class GaussianNoise(OneNumber):
 
 @lru_cache(maxsize=64)
 def _share_out(scale: Fraction, steps: int, bits: int) -> tuple[int, ...]:
-    """Words for the noise 0, 1, ..., of standard deviation about `scale` steps; all but one word for each number."""
+    """Share out words for the noise 0, 1, ..., of standard deviation about `scale` steps; all but one word for each
+    number.
+    """
     words = 1 << bits
     rate = 1 / (2 * scale * scale)
     weights: list[Fraction] = []

@@ -168,7 +168,7 @@ class HadamardResponse:
         return Tally(counts=counts, users=users)
 
     def _set(self, x: int) -> Counts:
-        """S_x, the likely outputs of category x."""
+        """Return S_x, the likely outputs of category x."""
         row, block = x // self.blocks + 1, x % self.blocks
         narrow = np.min_scalar_type(self.block_length)
         positions = np.arange(self.block_length, dtype=narrow)
@@ -176,7 +176,7 @@ class HadamardResponse:
         return np.flatnonzero(likely) + block * self.block_length
 
     def sign(self, x: int, y: int) -> int:
-        """H[r, y] if the output y lies in the block of x, and 0 otherwise.
+        """Return H[r, y] if the output y lies in the block of x, and 0 otherwise.
 
         >>> [HadamardResponse(k=2, epsilon0=1.0).sign(1, y) for y in range(4)]
         [1, 1, -1, -1]
@@ -200,7 +200,9 @@ class BlocksError:
     lead: float
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level` at any n, by bounds of the tails."""
+        """Return an interval that covers the truth with probability at least `level` at any n, by bounds of the
+        tails.
+        """
         outside = 1 - valid_level(level)
         holders = np.asarray(self.block.leave_out(outside / 10).high)
         stray = self.block.n * self.block.q / self.lead**2
@@ -318,7 +320,7 @@ class HadamardAnalyzer:
     reference="Acharya, Sun, Zhang 2019",
 )
 def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
-    """Hadamard response for histograms over k categories.
+    """Make Hadamard response for histograms over k categories.
 
     >>> make_local(k=1000, epsilon=1.0).cost.bits_per_message
     10

@@ -108,7 +108,7 @@ class HadamardBlanket(Dummied):
         return columns
 
     def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
-        """Real messages are drawn, dummies dealt."""
+        """Draw real messages, and deal dummies."""
         shifts = np.arange(self.tau, dtype=np.uint64) * np.uint64(self.column_bits)
 
         def draw(codes: Codes) -> Words:
@@ -159,7 +159,7 @@ class HadamardBlanket(Dummied):
 
 
 def _agree(columns: Words, inputs: Codes) -> Words:
-    """columns[n, tau] that are all +1 in the row of n inputs: uniform among those, if they were uniform."""
+    """Return columns[n, tau] that are all +1 in the row of n inputs: uniform among those, if they were uniform."""
     word = columns.dtype.type
     rows = inputs.astype(columns.dtype)[:, None] + word(1)
     # Flipping a bit of the row turns every -1 into a +1, one to one.

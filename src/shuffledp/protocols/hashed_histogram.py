@@ -109,7 +109,7 @@ class HashedHistogram(Dummied):
         return self.hashing.scatter(numbers)
 
     def deal_few(self, inputs: Counts, source: WordSource) -> Tally:
-        """Real messages are drawn, dummies dealt."""
+        """Draw real messages, and deal dummies."""
         hashing = self.hashing
 
         def draw(codes: Codes) -> Words:

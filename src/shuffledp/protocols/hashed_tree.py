@@ -98,7 +98,7 @@ class HashedLevel(Dummied):
         return Fraction(1, 1 << self.s)
 
     def open_curve(self, honest: int) -> None:
-        """None: `delta` is asked one epsilon after the other."""
+        """Return None: `delta` is asked one epsilon after the other."""
 
     def _hash(self, a: Words, b: Words, x: Codes) -> Words:
         own = x.astype(np.uint64)
@@ -284,7 +284,7 @@ def _choose(
 
 
 def _shapes(cells: int) -> Iterator[tuple[int, ...]]:
-    """Even trees with every size of the lowest families."""
+    """Yield even trees with every size of the lowest families."""
     for leaf in range(2, min(_LARGEST_LEAF, (cells + 1) // 2) + 1):
         for above in even_shapes(-(-cells // leaf)):
             yield (*above, leaf)
@@ -366,7 +366,7 @@ class _Layout:
     word_bits: int
 
     def fit(self, crowd: Crowd, promise: Promise) -> HashedTree:
-        """Levels with the same noise per node, nearly the least that keeps the promise."""
+        """Fit levels with the same noise per node, nearly the least that keeps the promise."""
         words = 1 << whole("word_bits", self.word_bits, at_least=1, at_most=64)
         sizes = np.cumprod(self.shape[:-1]).tolist()
         # Dummies that reach a leaf and not another one.
@@ -386,7 +386,7 @@ class _Layout:
         return search_noise(crowd, promise, len(self.shape), build, lambda tree: tree.levels)
 
     def spend(self, crowd: Crowd, promise: Promise, epsilons: Sequence[float]) -> HashedTree:
-        """Levels that each keep an epsilon of their own."""
+        """Make levels that each keep an epsilon of their own."""
         depth = len(self.shape)
         if len(epsilons) != depth:
             raise ParameterError("levels", epsilons, f"must be one epsilon for each of {depth}")

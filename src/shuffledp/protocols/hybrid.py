@@ -119,7 +119,7 @@ class Hybrid(OneNumber):
         return self.piecewise.code_variance.mix(self.coin, self.duchi.code_variance)
 
     def noise(self, counts: Counts) -> Fraction:
-        """n times the largest variance of any code.
+        """Return n times the largest variance of any code.
 
         The variance hardly depends on the code, so the largest is close to all of them and nothing
         needs to be estimated.

@@ -117,7 +117,7 @@ class KRR(OneNumber):
     reference="Kairouz, Bonawitz, Ramage 2016",
 )
 def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
-    """k-ary randomized response for histograms over k categories.
+    """Make k-ary randomized response for histograms over k categories.
 
     >>> print(make_local(k=16, epsilon=1.0).guarantee)
     epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of krr

@@ -167,7 +167,7 @@ def _low(device: KRR) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _place_cells(others: int, mean: Fraction) -> tuple[Floats, Floats]:
-    """Left ends of cells of min(B, floor(mean)), and at least the probability of being below each."""
+    """Return left ends of cells of min(B, floor(mean)), and at least the probability of being below each."""
     if others == 0:
         return np.zeros(1), np.zeros(1)
     top = math.floor(mean)

@@ -201,7 +201,7 @@ class LocalHashing:
     reference="Wang, Blocki, Li, Jha 2017",
 )
 def make_local(*, k: int, epsilon: float, word_bits: int = 32) -> Parts:
-    """Optimized local hashing for histograms over k <= 2^(word_bits / 2) categories.
+    """Make optimized local hashing for histograms over k <= 2^(word_bits / 2) categories.
 
     g is the number of buckets near e^epsilon + 1 with the smallest exact variance at light
     categories.

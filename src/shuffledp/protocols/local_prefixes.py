@@ -142,7 +142,7 @@ class Polynomials:
         return self._evaluate(values, rows)
 
     def tabulate(self, length: int, rows: range) -> NDArray[np.int64]:
-        """[length, len(rows)]: what each of the first bits adds to the cell, the lowest of them first."""
+        """Return [length, len(rows)]: what each of the first bits adds to the cell, the lowest of them first."""
         at = np.arange(rows.start, rows.stop)
         table = []
         for place in range(self.bits - length, self.bits):
@@ -351,7 +351,7 @@ class Level:
         return Seen(self.unit, self.people / self.buckets, _spread(left), limit, lost=0.0)
 
     def find_cells(self, prefixes: Spelt) -> NDArray[np.int64]:
-        """[rows, len(prefixes)]."""
+        """Return [rows, len(prefixes)]."""
         cells = np.zeros((len(self.excess), len(prefixes)), dtype=np.int64)
         for place, column in enumerate(self.columns):
             has = (prefixes >> np.uint64(place) & np.uint64(1)).astype(np.int64)
@@ -359,7 +359,9 @@ class Level:
         return cells
 
     def fit(self, prefixes: Spelt, least: float) -> tuple[Floats, Floats]:
-        """Estimated counts of prefixes, the largest of them from `least` on peeled; and the excess without those."""
+        """Estimate the counts of prefixes, the largest of them from `least` on peeled; and the excess without
+        those.
+        """
         cells, rows = self.find_cells(prefixes), np.arange(len(self.excess))[:, None]
         values: Floats = self.excess[rows, cells].sum(axis=0) / self.unit
         largest = np.argsort(-values, kind="stable")[:_PEELED]
@@ -378,7 +380,7 @@ class Level:
 
 
 def _transpose(columns: NDArray[np.int64], buckets: int) -> Spelt:
-    """[rows, buckets]: M_r^T a for all a, from what each bit adds to the cell."""
+    """Return [rows, buckets]: M_r^T a for all a, from what each bit adds to the cell."""
     masks = np.zeros((columns.shape[1], 1), dtype=np.uint64)
     for bit in range(buckets.bit_length() - 1):
         one = np.zeros(columns.shape[1], dtype=np.uint64)
@@ -491,7 +493,7 @@ class LocalWordsAnalyzer:
     device: LocalPrefixes
 
     def influence(self) -> float:
-        """Infinite: no bound is known.
+        """Return infinity: no bound is known.
 
         A message moves the sum of its word by one. But a word that crosses the count from which words are peeled
         changes the counts of all others, by hundreds of people in a million: see docs/theory/robustness.md.
@@ -556,7 +558,9 @@ class LocalWordsAnalyzer:
         return report_counts(device.domain, codes, values, stderr, n)
 
     def _stderr(self, values: Floats, seen: Seen, n: int) -> Floats:
-        """Noise and collisions as in the other cells; and the own people, who may draw another level or cell."""
+        """Estimate the error: noise and collisions as in the other cells, and the word's own people, who may draw
+        another level or cell.
+        """
         share, g, p = self._shares[-1], self.device.buckets, float(self.device.response.p)
         held = np.clip(values, 0.0, n)
         own = share * (p * (1 - 1 / g) ** 2 + (1 - p) / g**2) - seen.share**2
@@ -591,7 +595,7 @@ def make_local(
     seed: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """Words over an alphabet up to a length, or integers of `bits` bits.
+    """Make a protocol for words over an alphabet up to a length, or integers of `bits` bits.
 
     `lengths` (of the prefixes), `rows` and `buckets` are chosen unless given. The `seed` of the public functions comes
     from secure words unless given: whoever chooses it must not know the words.
@@ -649,7 +653,7 @@ def _choose_buckets(epsilon0: float) -> int:
 
 
 def _share_rows(lengths: Sequence[int], buckets: int) -> tuple[int, ...]:
-    """More rows where the threshold is higher, so that a word that one level sees is seen by all."""
+    """Give more rows where the threshold is higher, so that a word that one level sees is seen by all."""
     from scipy.special import ndtri  # scipy.stats takes a second to import
 
     every = min(_MOST_ROWS, MOST_CELLS // max(2, buckets))

@@ -259,7 +259,7 @@ class OneQuestionAnalyzer:
         return len(self.parts) + self.bundle.size
 
     def tag(self, part: int, payload: NDArray[Any]) -> NDArray[np.int64]:
-        """Messages about one question, each with its number in front."""
+        """Tag messages about one question, each with its number in front."""
         return self.bundle.tag(part, payload)
 
     def sort(self, payload: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -298,7 +298,7 @@ class OneQuestionAnalyzer:
         return tuple(len(self.parts) * each for each in self.bundle.weights(message))
 
     def variance(self, inputs: Counts) -> Floats:
-        """About, with the share of the people that is expected; `inputs` counts joint codes."""
+        """Estimate the variance, with the share of the people that is expected; `inputs` counts joint codes."""
         sampled = max(1, int(inputs.sum()) // len(self.parts))
         domain = Answers(parts=tuple(part.randomizer.domain for part in self.parts))
         codes = domain.split(np.arange(len(inputs)))
@@ -339,7 +339,8 @@ def foresee_variance(protocol: ShuffleProtocol, inputs: Counts, sampled: int) ->
     reference="Serfling 1974",
 )
 def make_local(*, epsilon: float, parts: Sequence[Mapping[str, Any]]) -> Parts:
-    """Several questions to the same people, each of whom answers one; parts are as for `bundle`, without epsilons.
+    """Ask several questions of the same people, each of whom answers one; parts are as for `bundle`, without
+    epsilons.
 
     >>> two = make_local(epsilon=1.0, parts=[
     ...     {"name": "way", "protocol": "krr", "k": 5}, {"name": "home", "protocol": "rr"}])

@@ -203,7 +203,7 @@ class Piecewise(OneNumber):
 
 
 def _powers(count: int, power: int) -> int:
-    """0^power + 1^power + ... + (count - 1)^power, for power 1 or 2."""
+    """Return 0^power + 1^power + ... + (count - 1)^power, for power 1 or 2."""
     pairs = count * (count - 1)
     return pairs // 2 if power == 1 else pairs * (2 * count - 1) // 6
 

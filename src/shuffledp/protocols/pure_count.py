@@ -90,7 +90,7 @@ class PureCount:
         return Fraction(sum(self.noise), 1 << self.word_bits)
 
     def variance(self, n: int) -> float:
-        """n (p V + p (1 - p) / 4) / (1 - p)^2, exactly: p is the probability of noise and V its variance."""
+        """Return n (p V + p (1 - p) / 4) / (1 - p)^2, exactly: p is the probability of noise and V its variance."""
         p = self.rate
         squares = sum(share * (2 * z - self.d) ** 2 for z, share in enumerate(self.noise))
         spread = Fraction(squares, 4 * sum(self.noise))

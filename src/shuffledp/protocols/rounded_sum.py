@@ -455,7 +455,9 @@ class RoundingSearch:
         return min((k + 1) * share, (k + 1) / (math.exp(min(self.epsilon, 700.0)) + k))
 
     def _search_best(self, gamma_of: Callable[[int], float]) -> int:
-        """Rounding falls and noise rises with k, so the first rise of the error ends the search."""
+        """Search for the best k: rounding falls and noise rises with it, so the first rise of the error ends the
+        search.
+        """
         best, smallest = 0, math.inf
         for k in range(1, self.most + 1):
             gamma = gamma_of(k)
@@ -469,7 +471,7 @@ class RoundingSearch:
         return best
 
     def _epsilon0(self, k: int, share: float, window: float) -> float:
-        """Nearly the largest epsilon0 whose blanket suffices, and not more."""
+        """Find nearly the largest epsilon0 whose blanket suffices, and not more."""
         limit = self.delta * (1 - 1e-6)  # room for a gamma that is rounded up afterwards
 
         def spare(epsilon0: float) -> float:

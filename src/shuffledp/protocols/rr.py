@@ -154,7 +154,7 @@ class RRAnalyzer:
 
 @local(name="rr", task="count", title="binary randomized response", reference="Warner 1965")
 def make_local(*, epsilon: float, word_bits: int = 64) -> Parts:
-    """Binary randomized response for the number of people whose bit is one.
+    """Make binary randomized response for the number of people whose bit is one.
 
     >>> print(make_local(epsilon=1.0).guarantee)
     epsilon = 1, delta = 0: local model, replace-one neighbours, no other honest user needed; by the likelihood ratio of the exact law of rr
@@ -179,7 +179,7 @@ def make(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    r"""Binary randomized response, shuffled: about as many flips in all, however many users.
+    r"""Make binary randomized response, shuffled: about as many flips in all, however many users.
 
     `exact`: the fewest flips that the exact accountant of shuffled bits allows. `paper`: on average
     32 ln(4 / delta) / epsilon^2 flips (12 to 28 times more), as published by Cheu, Smith, Ullman,
@@ -199,7 +199,7 @@ def make(
 
 
 def _published_flip(n: int, epsilon: float, delta: float) -> float:
-    """lambda / (2 n) of Cheu, Smith, Ullman, Zeber, Zhilyaev 2019."""
+    """Return lambda / (2 n) of Cheu, Smith, Ullman, Zeber, Zhilyaev 2019."""
     logarithm = math.log(4 / delta)
     if epsilon > 1 or n < 14 * logarithm:
         raise UnsupportedError(

@@ -125,7 +125,7 @@ def grow_delta(delta: float, values: int, epsilon: float) -> float:
 
 
 def _add_steps(values: int, epsilon: float) -> float:
-    """1 + e^(epsilon / values) + ..., so many terms."""
+    """Sum the first `values` terms of 1 + e^(epsilon / values) + e^(2 epsilon / values) + ..."""
     step = min(epsilon, 700.0) / values
     return math.fsum(math.exp(place * step) for place in range(values))
 
@@ -140,7 +140,7 @@ def make(
     options: Mapping[str, Any],
     apart: bool = False,
 ) -> Parts:
-    """`values` values of each person by the protocol `inner` with its own options; `apart`: in different bins.
+    """Answer `values` values of each person by the protocol `inner` with its own options; `apart`: in different bins.
 
     >>> four = make(n=100_000, epsilon=1.0, delta=1e-8, values=4, inner="dummies_histogram", options={"k": 50}, apart=True)
     >>> one = make(n=100_000, epsilon=1.0, delta=1e-8, values=1, inner="dummies_histogram", options={"k": 50})

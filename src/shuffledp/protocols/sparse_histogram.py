@@ -88,7 +88,7 @@ class SparseHistogram:
         return Fraction((1 << self.word_bits) // self.k, 1 << self.word_bits)
 
     def _mean_power(self, base: Fraction) -> Fraction:
-        """E[base^M], base a multiple of 2^-word_bits."""
+        """Return E[base^M], base a multiple of 2^-word_bits."""
         bits, up, total = self.word_bits, int(base * (1 << self.word_bits)), 0
         for place, share in enumerate(reversed(self.shares)):  # Horner, in units of 2^-bits
             total = total * up + (share << bits * place)
@@ -112,7 +112,7 @@ class SparseHistogram:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """T ~ Bin(honest, single) fair coins hide between which of two bins a message moved."""
+        """Bound delta: T ~ Bin(honest, single) fair coins hide between which of two bins a message moved."""
         return dummies(n=honest, rho=self.single, pair=Fraction(1)).delta(epsilon)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -125,7 +125,7 @@ class SparseHistogram:
         )
 
     def _sets(self, words: Words) -> tuple[Counts, Counts]:
-        """(owner, bin) of every noise message."""
+        """Return (owner, bin) of every noise message."""
         left, first = np.arange(len(words)), words[:, 0]
         who, drawn = [], []
         for column in range(1, len(self.shares)):
@@ -140,7 +140,7 @@ class SparseHistogram:
     def _drop_repeated(
         self, who: Iterable[Counts], drawn: Iterable[Words]
     ) -> tuple[Counts, Counts]:
-        """(user, bin) of the words that each column of users has drawn, repeated ones dropped."""
+        """Return (user, bin) of the words that each column of users has drawn, repeated ones dropped."""
         pairs = []
         for users, words in zip(who, drawn, strict=True):
             bins = tape.uniform(words, self.k, self.word_bits)
@@ -209,7 +209,7 @@ class SparseHistogram:
     reference="Balcer, Cheu 2020",
 )
 def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
-    """Histogram over k bins with 1 + k gamma messages from everybody.
+    """Make a histogram over k bins with 1 + k gamma messages from everybody.
 
     >>> p = make(n=1_024_000, k=1024, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> p.analyzer.variance(np.full(1024, 1000))[:2].round(2), round(p.cost.messages_mean, 3)
@@ -237,7 +237,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
 
 
 def _find_smallest(k: int, wanted: Fraction, bits: int) -> SparseHistogram | None:
-    """Nearly the least noise with single >= wanted; None if no gamma <= 1/2 has it.
+    """Find nearly the least noise with single >= wanted; None if no gamma <= 1/2 has it.
 
     `UnsupportedError` if it would be too many messages.
     """
@@ -270,7 +270,7 @@ def _find_most(mean: float) -> int:
 
 
 def _poisson_table(mean: float, most: int, bits: int) -> tuple[int, ...]:
-    """Shares of min(M, most) = 0, 1, ... in 2^bits words, rounded down; the rest goes to 0."""
+    """Tabulate the shares of min(M, most) = 0, 1, ... in 2^bits words, rounded down; the rest goes to 0."""
     law = [_poisson(m, mean) for m in range(most)]
     law.append(max(0.0, 1 - sum(law)))
     scale = Fraction(1 - 1e-13) * (

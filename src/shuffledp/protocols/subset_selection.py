@@ -165,7 +165,7 @@ class SubsetSelection:
     name="subset_selection", task="histogram", title="subset selection", reference="Ye, Barg 2018"
 )
 def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
-    """Subset selection for histograms over k categories.
+    """Make subset selection for histograms over k categories.
 
     w is the neighbour of k / (e^epsilon + 1) with the smaller variance at light categories.
 
@@ -185,7 +185,7 @@ def make_local(*, k: int, epsilon: float, word_bits: int = 64) -> Parts:
 
 @lru_cache(maxsize=256)
 def _bits(k: int, w: int) -> int:
-    """Enough for C(k, w) sets, and the empty one."""
+    """Return enough bits for C(k, w) sets and the empty one."""
     bits = (lgamma(k + 1) - lgamma(w + 1) - lgamma(k - w + 1)) / log(2)
     if bits > 60 and floor(bits * (1 - 1e-9)) == floor(bits * (1 + 1e-9)):
         return floor(bits) + 1  # without a number of thousands of digits
@@ -217,7 +217,7 @@ def _light(k: int, w: int, epsilon0: float) -> float:
 
 @make_local.shuffle
 def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Parts:
-    """Subset selection, shuffled: the largest epsilon0 that n users allow.
+    """Make subset selection, shuffled: the largest epsilon0 that n users allow.
 
     >>> make(n=10_000, k=16, epsilon=1.0, delta=1e-6).guarantee.epsilon
     1.0

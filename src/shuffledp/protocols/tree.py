@@ -161,7 +161,7 @@ class Tree:
         return spread_ranks(self, ranks)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Level by level: their dummies are independent."""
+        """Deal level by level: their dummies are independent."""
         counts = aggregate(inputs, self.shape)
         dealt = [
             level.deal(nodes, source).counts
@@ -209,7 +209,7 @@ class MeasuredTree(Protocol):
         """Return the integers that its messages amount to."""
 
     def measure(self, tally: Tally) -> list[Floats]:
-        """Unbiased counts of the nodes, level by level."""
+        """Estimate the counts of the nodes, level by level."""
 
     def find_noise(self, n: int) -> TreeNoise:
         """Return the noise in the nodes where n people take part."""
@@ -307,7 +307,7 @@ def choose_shape(cells: int, crowd: Crowd, promise: Promise) -> tuple[int, ...]:
 
 
 def count_messages(shape: Sequence[int], crowd: Crowd, promise: Promise) -> float:
-    """About how many messages everybody sends.
+    """Estimate how many messages everybody sends.
 
     >>> round(count_messages((8, 8, 8, 8), Crowd(n=10**6, honest=1.0), Promise(epsilon=1.0, delta=1e-8)), 1)
     5.0
@@ -374,7 +374,7 @@ def make(
 
 
 def read_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """Branches by level, checked."""
+    """Return branches by level, checked."""
     if not shape:
         raise ParameterError("shape", shape, "must have at least one level")
     return tuple(whole("shape", branches, at_least=2) for branches in shape)
@@ -387,7 +387,7 @@ def make_levels(
     epsilons: Sequence[float],
     word_bits: int,
 ) -> tuple[DummiesHistogram, ...]:
-    """Levels that each keep an epsilon of their own."""
+    """Make levels that each keep an epsilon of their own."""
     if len(epsilons) != len(shape):
         raise ParameterError("levels", epsilons, f"must be one epsilon for each of {len(shape)}")
     sizes = np.cumprod(shape).tolist()
@@ -408,7 +408,7 @@ def make_levels(
 def _fit_levels(
     crowd: Crowd, promise: Promise, shape: tuple[int, ...], word_bits: int
 ) -> tuple[DummiesHistogram, ...]:
-    """Levels with the same noise per node, nearly the least that keeps the promise."""
+    """Fit levels with the same noise per node, nearly the least that keeps the promise."""
     words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
     sizes = np.cumprod(shape).tolist()
     if sizes[-1] > words:

@@ -96,7 +96,7 @@ class Unary:
 
     @classmethod
     def optimized(cls, *, k: int, epsilon0: float, word_bits: int = WORD_BITS) -> "Unary":
-        r"""p = 1/2 exactly, and q, ideally 1 / (e^epsilon0 + 1), is rounded up to a multiple of 2^-word_bits.
+        r"""Set p = 1/2 exactly, and q, ideally 1 / (e^epsilon0 + 1), is rounded up to a multiple of 2^-word_bits.
 
         That is the private direction. For a category that c of n users hold,
 
@@ -212,7 +212,7 @@ def _assemble(unary: Unary) -> Parts:
     reference="Erlingsson, Pihur, Korolova 2014",
 )
 def make_symmetric(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Parts:
-    """Symmetric unary encoding for histograms over k categories.
+    """Make symmetric unary encoding for histograms over k categories.
 
     >>> SYMMETRIC.make_local(k=16, epsilon=1.0).cost.bits_per_message
     16
@@ -228,7 +228,7 @@ def make_symmetric(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Par
     reference="Wang, Blocki, Li, Jha 2017",
 )
 def make_optimized(*, k: int, epsilon: float, word_bits: int = WORD_BITS) -> Parts:
-    """Optimized unary encoding for histograms over k categories.
+    """Make optimized unary encoding for histograms over k categories.
 
     >>> OPTIMIZED.make_local(k=16, epsilon=1.0).cost.bits_per_message
     16

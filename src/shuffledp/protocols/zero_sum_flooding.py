@@ -111,7 +111,7 @@ def _coefficients(i: int) -> tuple[tuple[int, int], ...]:
 
 
 def coefficients(x: int) -> dict[int, int]:
-    """c_s(x) for each i of a multiset s_i: the counts of message x are their sum, and x times "+1".
+    """Return c_s(x) for each i of a multiset s_i: the counts of message x are their sum, and x times "+1".
 
     >>> coefficients(3)  # {3, -1, -2} - {-2, 1, 1} - {1, -1} + {1, 1, 1} = {3}
     {3: 1, 1: -1, -2: -1}
@@ -199,7 +199,7 @@ class Flooding:
         return min(1.0, (given + missing) * _SLACK + 1e-300)
 
     def level(self, delta: float) -> float:
-        """Nearly the smallest level with this delta; never too small."""
+        """Find nearly the smallest level with this delta; never too small."""
         return _level(self, fraction_of_one("delta", delta))
 
 
@@ -356,7 +356,7 @@ class MultisetFlood:
         return (users * self.number.distance + sizes) * (1 + 1e-12)
 
     def draw(self, words: Words) -> tuple[Codes, Codes]:
-        """(user, message)."""
+        """Return (user, message)."""
         start, count, bits = self.number.words, len(self.cells), self.number.bits
         who, number = self.number.draw(words[:, :start])
         user = np.repeat(who, number)

@@ -142,7 +142,7 @@ class CutAnswers:
         return NoiseError(noise=noise, observed=counts, limits=(0.0, float(self.n)))
 
     def moments(self, counts: Counts) -> tuple[Floats, Floats]:
-        """Bias and variance of the answers to these true counts, from the law of N.
+        """Compute the bias and variance of the answers to these true counts, from the law of N.
 
         The error is n gamma - N if N < S, and -S otherwise.
 
@@ -320,7 +320,7 @@ def make(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    """zsum; calibration "paper" is for epsilon <= 1 and n >= 100 ln(2/delta)/epsilon^2.
+    """Make zsum; calibration "paper" is for epsilon <= 1 and n >= 100 ln(2/delta)/epsilon^2.
 
     >>> p = make(n=100_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> paper = make(n=100_000, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
@@ -348,7 +348,7 @@ def make_sparse(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    """Counting with about one noise message in n / 34 users at epsilon = 1, delta = 1e-6.
+    """Make counting with about one noise message in n / 34 users at epsilon = 1, delta = 1e-6.
 
     >>> p = make_sparse(n=1_000_000, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> round(p.analyzer.variance(np.array([0, 1_000_000])), 2)
@@ -370,7 +370,7 @@ def make_sparse(
 
 
 def _choose_silent(crowd: Crowd, promise: Promise, calibration: Calibration, bits: int) -> int:
-    """gamma in units of 2^-bits: the share of users who do not do as the others."""
+    """Choose gamma in units of 2^-bits: the share of users who do not do as the others."""
     whole("word_bits", bits, at_least=1, at_most=64)
     choose = binomial_level if calibration is Calibration.EXACT else paper_gamma
     gamma = choose(n=crowd.trusted, epsilon=promise.epsilon, delta=promise.delta, bits=bits)
@@ -378,7 +378,7 @@ def _choose_silent(crowd: Crowd, promise: Promise, calibration: Calibration, bit
 
 
 def paper_gamma(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:
-    """50 ln(2 / delta) / (epsilon^2 n) for n honest users, rounded up to a multiple of 2^-bits.
+    """Return 50 ln(2 / delta) / (epsilon^2 n) for n honest users, rounded up to a multiple of 2^-bits.
 
     >>> round(float(paper_gamma(n=10_000, epsilon=1.0, delta=1e-6, bits=64)), 5)
     0.07254

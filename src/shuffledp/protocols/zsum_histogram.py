@@ -205,7 +205,7 @@ def make(
     calibration: Calibration = Calibration.EXACT,
     word_bits: int = 64,
 ) -> Parts:
-    """zsum in each of k bins; everybody sends about k messages.
+    """Make zsum in each of k bins; everybody sends about k messages.
 
     >>> p = make(n=100_000, k=16, epsilon=1.0, delta=1e-6, honest=1.0)
     >>> paper = make(n=100_000, k=16, epsilon=1.0, delta=1e-6, honest=1.0, calibration="paper")
@@ -229,7 +229,7 @@ def make(
 
 
 def _halve(*, n: int, epsilon: float, delta: float, bits: int) -> Fraction:
-    """Two bins change, so each may spend half: the theorem reaches up to epsilon = 2."""
+    """Halve the budget: two bins change, so each may spend half: the theorem reaches up to epsilon = 2."""
     if epsilon > 2:
         raise UnsupportedError(f"the theorem is for epsilon <= 2, not epsilon={epsilon!r}")
     return paper_gamma(n=n, epsilon=epsilon / 2, delta=delta / 2, bits=bits)

@@ -88,7 +88,7 @@ class Bands:
 
     @classmethod
     def by_magnitude(cls, first: int, last: int, limits: str | None = None) -> "Bands":
-        """From 2^j to 2^(j+1) for j = first .. last, of both signs, and zero."""
+        """Return the bands from 2^j to 2^(j+1) for j = first .. last, of both signs, and zero."""
         powers = tuple(2.0**j for j in range(first, last + 2))
         below, beyond = tuple(-power for power in reversed(powers)), 2 * powers[-1]
         return cls(

@@ -291,12 +291,12 @@ def _ask_one(survey: "Survey", tasks: Sequence[Task], n: int) -> LocalWay:
 
 
 def _fit(task: Task, epsilon: float, n: int) -> Task:
-    """Pairs of answer and group have their grid already: the fewest steps."""
+    """Fit the steps; pairs of answer and group already have their grid."""
     return task if isinstance(task, Grouped) else task.fit(n, epsilon)
 
 
 def _find_error(part: ShuffleProtocol, task: Task, n: int, count: int) -> float:
-    """Relative, on the worst data, if one in `count` of the people is asked."""
+    """Return the relative error on the worst data, if one in `count` of the people is asked."""
     asked = max(1, n // count)
     noise = find_error(part, asked) / task.relate(asked)
     if count == 1:

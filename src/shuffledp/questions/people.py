@@ -497,7 +497,7 @@ def _fill_places(question: Question, declared: Declared, task: Histogram, reduce
 
 
 def _spell_codes(array: Any, domain: Domain, moments: str | None) -> Any:
-    """Numbers as the names of their categories, at the ends of the range if they are beyond."""
+    """Write numbers as the names of their categories, at the ends of the range if they are beyond."""
     import pyarrow as pa
 
     if isinstance(domain, Integers) and moments is None:
@@ -511,7 +511,7 @@ def _spell_codes(array: Any, domain: Domain, moments: str | None) -> Any:
 
 
 def _limit(array: Any, domain: Integers | Reals | Cells | Bins) -> Any:
-    """Numbers at the declared ends if they are beyond; nothing stays nothing."""
+    """Limit numbers to the declared ends; a missing value stays missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

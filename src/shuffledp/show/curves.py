@@ -236,7 +236,7 @@ def _set_ticks(axis: Axis, limits: tuple[float, float]) -> None:
 
 
 def _write_names(axes: Axes, lines: Mapping[str, Line]) -> None:
-    """Model and protocol right of the end of each line, moved apart where they would overlap."""
+    """Write model and protocol right of the end of each line, moved apart where they would overlap."""
     low, high = np.log(axes.get_ylim())
     ends = sorted(
         ((np.log(line[-1][1]) - low) / (high - low), model, line[-1][2])

@@ -248,7 +248,9 @@ def _draw(picture: Picture, kept: list[Number], words: _Words) -> Figure:
 
 
 def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, Axes]:
-    """Headline, title, warnings and small print around axes of that height; inches, as all that follows."""
+    """Make the frame: headline, title, warnings and small print around axes of that height; inches, as all that
+    follows.
+    """
     heads = _wrap(words.headline, 64)
     lines = _wrap(words.title, 105) + [line for text in words.warnings for line in _wrap(text, 95)]
     width, below = 8.0, 0.2 * bool(words.axis)
@@ -299,7 +301,7 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
 
 
 def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
-    """Numbers with their intervals on the range that is publicly known."""
+    """Draw numbers with their intervals on the range that is publicly known."""
     limits = picture.limits or (0.0, 1.0)
     labels = [_shorten(row.label) for row in kept]
     margin = measure_labels(labels)
@@ -349,7 +351,7 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    """Lines that Matplotlib does not read as mathematics."""
+    """Wrap into lines that Matplotlib does not read as mathematics."""
     return [steady(line) for line in textwrap.wrap(text.replace("$", r"\$"), width)]
 
 
@@ -486,7 +488,7 @@ def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
 def _draw_estimate(
     axes: Axes, name: str, estimate: Estimate, truth: Floats, level: float, colour: str
 ) -> list[Floats]:
-    """Returns how far the drawing goes to the left and to the right."""
+    """Return how far the drawing goes to the left and to the right."""
     rows = np.arange(len(truth))
     value = np.asarray(estimate.value, dtype=np.float64)
     low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))

@@ -123,7 +123,7 @@ def steady(text: str) -> str:
 
 
 def choose_fonts(text: str) -> tuple[list[str], bool]:
-    """Installed fonts that have the letters of a text, the usual one first; and whether they have them all.
+    """Choose installed fonts that have the letters of a text, the usual one first; and whether they have them all.
 
     >>> fonts, complete = choose_fonts("größe")
     >>> fonts, complete
@@ -196,7 +196,7 @@ def wrap_notes(notes: Sequence[str], width: float) -> list[str]:
 
 
 def foot(figure: Figure, lines: Sequence[str]) -> None:
-    """Small print at the bottom: proofs, remarks, how to read the picture."""
+    """Write small print at the bottom: proofs, remarks, how to read the picture."""
     width, height = figure.get_size_inches()
     figure.text(
         0.2 / width, 0.12 / height, "\n".join(lines), fontsize=7, color=GREY, va="bottom",
@@ -223,7 +223,7 @@ def save_svg(figure: Figure, path: Path) -> Path:
 
 
 def write_dates_below(axes: Axes, end: float) -> None:
-    """Dates on the axis of numbers, if an end of it is a date."""
+    """Write dates on the axis of numbers, if an end of it is a date."""
     if isinstance(end, Moment):
         kind = type(end)
         axes.xaxis.set_major_formatter(lambda x, _: f"{kind(x)}")

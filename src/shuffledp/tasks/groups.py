@@ -449,7 +449,7 @@ class GroupError:
         return Interval(*(np.asarray(end)[self._pick_kept()] for end in ends))
 
     def _spread(self) -> Floats:
-        """Standard errors of the bins: groups x values."""
+        """Return the standard errors of the bins: groups x values."""
         size = math.prod(self._shape)
         each = np.broadcast_to(np.asarray(self.bins.stderr), (size,))
         return np.asarray(each, dtype=np.float64).reshape(self._shape)
@@ -477,7 +477,9 @@ class GroupError:
         return Interval(low, high) if self.task.asked is Std else Interval(low**2, high**2)
 
     def _shape_errors(self) -> Value:
-        """Half of the intervals of about one standard error of a quantile; of a spread, that of its sum of squares."""
+        """Return half of the intervals of about one standard error of a quantile; of a spread, that of its sum of
+        squares.
+        """
         if self.task.at:
             low, high = self.interval(0.0, _ONE_SIGMA)
             return np.asarray((np.asarray(high) - np.asarray(low)) / 2)
@@ -505,7 +507,9 @@ class GroupError:
         return np.asarray(np.sqrt(squares) / people)
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level`: by moments of the noise, or as `exact_interval` does."""
+        """Return an interval that covers the truth with probability at least `level`: by moments of the noise, or as
+        `exact_interval` does.
+        """
         if not self.task.sums_up:
             return self._keep(self.bins.interval(level))
         law = self.bins.error
@@ -538,11 +542,12 @@ class GroupError:
         return value - above, value + below
 
     def exact_interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level`, whatever the law of the bins is.
+        """Return an interval that covers the truth with probability at least `level`, whatever the law of the bins
+        is.
 
-        That of a sum or mean follows from exact intervals of all bins of a group, which hold together with half of the
-        error probability, and from Hoeffding's bound of the rounding with the other half. With many bins it is wide.
-        """
+        That of a sum or mean follows from exact intervals of all bins of a group, which hold together with half of
+        the error probability, and from Hoeffding's bound of the rounding with the other half. With many bins it is
+        wide."""
         if not self.task.sums_up:
             return self._keep(self.bins.exact_interval(level))
         if self.task.shaped:
@@ -617,7 +622,7 @@ def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
 def bound_sums(
     law: BinMoments, table: Floats, weights: Floats, outside: float, *, step: float, most: float
 ) -> tuple[Floats, Floats]:
-    """Intervals of sums of bins with these weights: table[groups, values], of at most `most` people.
+    """Return intervals of sums of bins with these weights: table[groups, values], of at most `most` people.
 
     Numbers that were rounded to points `step` apart count in, for as many people as a group may have.
     """
@@ -637,7 +642,7 @@ def bound_sums(
 def bound_means(
     low: Floats, high: Floats, least: Floats, most: Floats, ends: tuple[float, float]
 ) -> Interval:
-    """Intervals of means between the ends, from those of sums less the lower end each, and of the people.
+    """Return intervals of means between the ends, from those of sums less the lower end each, and of the people.
 
     >>> low, high = bound_means(np.array([4.0]), np.array([6.0]), np.array([4.0]), np.array([8.0]), (1.0, 9.0))
     >>> low.tolist(), high.tolist()

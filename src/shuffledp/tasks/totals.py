@@ -133,7 +133,7 @@ class Mean(_Numbers):
 
 
 def choose_steps(n: int, epsilon: float) -> int:
-    """Steps of a grid so fine that rounding to it at random costs less than 1 % of the error.
+    """Choose the steps of a grid so fine that rounding to it at random costs less than 1 % of the error.
 
     Rounding n values costs a variance of at most n/4 squared steps. The least that privacy costs, in the central
     model, is about 2 (steps / epsilon)^2. With steps >= 2.5 epsilon sqrt(n) the first is below 2 % of the

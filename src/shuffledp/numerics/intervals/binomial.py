@@ -63,9 +63,11 @@ def have_both_signs(weights: Floats) -> Bools:
 def bound_deviation(
     law: BinMoments, weights: Floats, tail: float, rounded: Floats, tried: Floats = _TRIED
 ) -> Floats:
-    """Radii that sums of bins with these weights exceed with probability `tail` at most, on one side: the upper one.
+    """Bound sums: radii that sums of bins with these weights exceed with probability `tail` at most, on one side: the
+    upper one.
 
-    `rounded` is the sum of h^2 over the rounded numbers, for each sum. The radius of a bin with noise of Laplace's kind:
+    `rounded` is the sum of h^2 over the rounded numbers, for each sum. The radius of a bin with noise of Laplace's
+    kind:
 
     >>> from fractions import Fraction
     >>> from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
@@ -133,7 +135,7 @@ class NoiseWindow:
         return self.first + int(lows[best]), self.first + int(highs[best])
 
     def _tails(self) -> tuple[Floats, Floats]:
-        """Pr[N < first + i] and Pr[N > first + i], rounded up."""
+        """Return Pr[N < first + i] and Pr[N > first + i], rounded up."""
         left = np.concatenate([[0.0], np.cumsum(self.masses[:-1])])
         right = np.concatenate([[0.0], np.cumsum(self.masses[:0:-1])])[::-1]
         beyond = _BEYOND + self.error
@@ -306,7 +308,7 @@ class BinomialLaw:
         return exact, exact
 
     def range(self, beta: Fraction) -> tuple[int, int]:
-        """Integers (low, high) with Pr[N < low] and Pr[N > high] each at most beta / 2."""
+        """Return integers (low, high) with Pr[N < low] and Pr[N > high] each at most beta / 2."""
         tail = float(beta / 2) * (1 - 1e-15)
         return self.n - _quantile(self.n, 1 - self.gamma, tail), _quantile(self.n, self.gamma, tail)
 

@@ -275,7 +275,7 @@ def _scores() -> tuple[Floats, Floats]:
 
 
 def _log_wave(t: Floats, r: float) -> tuple[Floats, Floats]:
-    """Real and imaginary part of ln E[e^(i t (B - r))], B a coin with probability r."""
+    """Return real and imaginary part of ln E[e^(i t (B - r))], B a coin with probability r."""
     size = np.log1p(-4 * r * (1 - r) * np.sin(t / 2) ** 2) / 2
     angle = np.arctan2(r * np.sin(t), 1 - r + r * np.cos(t)) - r * t
     return size, angle
@@ -405,7 +405,9 @@ class BoundedError:
     """By how much the answer is off at most on average."""
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level` at any n, by bounds of the tails."""
+        """Return an interval that covers the truth with probability at least `level` at any n, by bounds of the
+        tails.
+        """
         return self.leave_out((1 - valid_level(level)) / 2, value)
 
     exact_interval = interval
@@ -487,7 +489,7 @@ class OneBitError:
     """By how much the answer is off at most on average."""
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level` at any n and for any data."""
+        """Return an interval that covers the truth with probability at least `level` at any n and for any data."""
         from scipy.special import betaincinv
 
         tail, n = min((1 - valid_level(level)) / 2, _LARGEST_TAIL), self.n

@@ -77,7 +77,7 @@ class DiscreteLaplace:
         return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
 
     def mass(self, z: int, digits: int = 50) -> tuple[Fraction, Fraction]:
-        """Fractions around Pr[Z = z].
+        """Return fractions around Pr[Z = z].
 
         >>> low, high = DiscreteLaplace(rate=Fraction(1)).mass(0)
         >>> float(low) == float(high) == 0.46211715726000973
@@ -88,7 +88,7 @@ class DiscreteLaplace:
         return (1 - high) / (1 + high) * power_low, (1 - low) / (1 + low) * power_high
 
     def tail(self, t: int, digits: int = 50) -> tuple[Fraction, Fraction]:
-        """Fractions around Pr[|Z| > t] = 2 a^(t + 1) / (1 + a), t >= 0.
+        """Return fractions around Pr[|Z| > t] = 2 a^(t + 1) / (1 + a), t >= 0.
 
         >>> low, high = DiscreteLaplace(rate=Fraction(1)).tail(3)
         >>> round(float(high), 6)
@@ -228,7 +228,7 @@ class Difference:
         )
 
     def _arrays(self, length: int) -> tuple[Floats, Floats, float]:
-        """Pr[X = k] and Pr[X > k] for k < length, and a bound of Pr[X >= length]."""
+        """Return Pr[X = k] and Pr[X > k] for k < length, and a bound of Pr[X >= length]."""
         k = np.arange(length, dtype=np.float64)
         masses = np.exp(log_negative_binomial(k, self.r, self.p))
         step = self.p * max(1.0, (self.r + length - 1) / length)
@@ -352,7 +352,7 @@ class _Blocks:
 
 @lru_cache(maxsize=32)
 def _block(rate: float, shape: float) -> _Blocks | None:
-    """Blocks that are short against the noise; None if there would be too many."""
+    """Cut into blocks that are short against the noise; None if there would be too many."""
     size = max(1, math.floor(_COARSEST / rate * math.sqrt(max(shape, 1.0))))
     one = _block_masses(rate, shape, size)
     if one is None:

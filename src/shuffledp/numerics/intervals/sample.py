@@ -110,7 +110,8 @@ def bound_sampling(
 
 
 def bound_population(low: Floats, high: Floats, sampled: int, tail: float) -> tuple[Floats, Floats]:
-    """Ends of the share in the population of which `sampled` people are a random sample, low to high of whom said yes.
+    """Bound the share of yes in a population, if `sampled` people are a random sample of it, and low to high of them
+    said yes.
 
     Clopper and Pearson 1934: exact tails of the binomial law, `tail` on either side. A sample that was drawn without
     replacement has smaller tails (Hoeffding 1963, theorem 4).
@@ -129,7 +130,7 @@ def bound_population(low: Floats, high: Floats, sampled: int, tail: float) -> tu
 
 
 def _round_counts(low: Floats, high: Floats, sampled: int) -> tuple[Floats, Floats]:
-    """People are whole: the shares of the first and the last count between two shares of a sample."""
+    """Round to whole people: the shares of the first and the last count between two shares of a sample."""
     first = np.ceil(np.clip(low, 0.0, 1.0) * sampled - _WHOLE)
     last = np.floor(np.clip(high, 0.0, 1.0) * sampled + _WHOLE)
     return np.minimum(first, last) / sampled, np.maximum(first, last) / sampled
@@ -256,7 +257,7 @@ class RatioError:
         return noise / max(float(self.rows.value), 1.0) * (upper - lower) / 2
 
     def interval(self, value: Value, level: float) -> Interval:
-        """Covers with probability at least `level`, by bounds of the tails."""
+        """Return an interval that covers the truth with probability at least `level`, by bounds of the tails."""
         outside = 1 - valid_level(level)
         known = isinstance(self.top.error, _SYMMETRIC) and isinstance(self.rows.error, _SYMMETRIC)
         low, high = self._invert(outside) if known else self._cover(outside)

@@ -176,7 +176,7 @@ class _Look:
         return cls(table=table, here=here, taken=taken, alike=alike, spread=spread)
 
     def sum_squares(self, rest: float) -> float:
-        """Q, from rows that look at all bits; 0 if there are none."""
+        """Return Q, from rows that look at all bits; 0 if there are none."""
         rows, buckets = self.table.held.shape
         whole = self.alike == 0
         if not whole.any():
@@ -185,12 +185,14 @@ class _Look:
         return float(beyond * rows**2 * buckets)
 
     def find_clean(self, cells: _Cells, known: Bools) -> Bools:
-        """[rows, words]: whether no other word that was found is in the cell."""
+        """Return [rows, words]: whether no other word that was found is in the cell."""
         each = np.arange(len(self.taken))[:, None]
         return np.asarray(self.taken[each, cells[self.here]] == known, dtype=np.bool_)
 
     def measure(self, cells: _Cells, clean: Bools, others: Floats, squares: float) -> _Part:
-        """`others`: how many people have neither the word nor one of those that were found, or have it themselves."""
+        """Measure; `others`: how many people have neither the word nor one of those that were found, or have it
+        themselves.
+        """
         rows, buckets = self.table.held.shape
         meets = (self.alike + (1 - self.alike) / buckets)[:, None]
         held = self.table.held[np.arange(rows)[:, None], cells[self.here]]
@@ -285,7 +287,7 @@ class WordsAnalyzer:
         return Design(parts=parts, buckets=self.device.buckets)
 
     def influence(self) -> float:
-        """Infinite: no bound is known.
+        """Return infinity: no bound is known.
 
         A message in a cell of a word counts for about one person. But which words are found decides which rows
         the others are counted in, and one message can change it: see docs/theory/robustness.md.
@@ -337,7 +339,7 @@ class WordsAnalyzer:
         return self.estimate_stepwise(tally, None)
 
     def estimate_stepwise(self, tally: Tally, step: Step | None) -> Estimate:
-        """Like `estimate`, but call `step` after every block of candidates."""
+        """Estimate as `estimate` does, but call `step` after every block of candidates."""
         found = self.find(tally, step)
         values, stderr = self._count_codes(tally, found.codes, found)
         return list_words(self.device.domain, found, values, stderr, tally.people())
@@ -403,7 +405,7 @@ def list_words(
 def report_counts(
     domain: Texts | Keys, codes: Spelt, values: Floats, stderr: Floats, people: int
 ) -> Estimate:
-    """Words that were chosen before looking, with these counts and errors."""
+    """Return words that were chosen before looking, with these counts and errors."""
     return Estimate(
         value=values,
         error=NormalError(stderr=stderr),
@@ -420,7 +422,7 @@ def draw_seed() -> int:
 def read_words_domain(
     alphabet: str | None, max_length: int | None, bits: int | None
 ) -> Texts | Keys:
-    """Texts over an alphabet, or integers of `bits` bits.
+    """Read the domain: texts over an alphabet, or integers of `bits` bits.
 
     >>> read_words_domain(None, None, 20)
     Keys(bits=20)
@@ -458,7 +460,8 @@ def make(
     seed: int | None = None,
     word_bits: int = 64,
 ) -> Parts:
-    """Words over an alphabet up to a length, or integers of `bits` bits, with at most `max_messages` messages.
+    """Make a protocol for words over an alphabet up to a length, or integers of `bits` bits, with at most
+    `max_messages` messages.
 
     `parts` and `buckets` are chosen for the budget unless given. The `seed` of the public functions comes from secure
     words unless given: whoever chooses it must not know the words, and whoever knows it must not choose them.
@@ -510,7 +513,7 @@ def _make_parts(design: Design, rho: Fraction, word_bits: int) -> tuple[HashedPa
 def _fit_noise(
     crowd: Crowd, promise: Promise, design: Design, word_bits: int
 ) -> tuple[HashedPart, ...]:
-    """Parts with the same number of dummies, nearly the least that keeps the promise."""
+    """Fit parts with the same number of dummies, nearly the least that keeps the promise."""
     words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
     if len(design.parts) == 1:
         rho = dummies_level(

@@ -209,7 +209,7 @@ class _State:
         return made
 
     def refresh(self) -> None:
-        """After more words were found."""
+        """Recompute the cells after more words were found."""
         clean = self.held == 0
         self.scanned = np.where(clean, self.level.excess + self.gone, 0).astype(np.float32)
         some = self.level.excess[clean] + self.gone
@@ -238,7 +238,7 @@ class _State:
         return self._limit(self.normal, tail)
 
     def hope(self, tail: float) -> Floats:
-        """Roughly the thresholds once all words are found: very full cells are taken to be those of words."""
+        """Guess the thresholds once all words are found: very full cells are taken to belong to words."""
         most = np.median(self.normal) + 3 * math.sqrt(self.mean) + 2
         return self._limit(self.normal[self.normal <= most], tail)
 
@@ -249,7 +249,7 @@ class _State:
         return limits
 
     def find_cells(self, stirred: Spelt) -> Cells:
-        """[rows, len(stirred)]."""
+        """Return [rows, len(stirred)]."""
         rows = self.functions.rows
         cells = [apply_columns(rows[row], stirred) for row in self.level.rows]
         return np.array(cells, dtype=np.int64).reshape(len(cells), len(stirred))
@@ -426,7 +426,7 @@ def _measure_each(state: _State, cells: Cells, own: Bools) -> _Sums:
 def scan_sums(
     functions: Functions, rows: Sequence[int], start: int, tables: Sums, heads: Cells
 ) -> Iterator[tuple[int, int, Sums]]:
-    """Blocks of sums over these rows, whose cells hold `tables`[rows, buckets].
+    """Return blocks of sums over these rows, whose cells hold `tables`[rows, buckets].
 
     `heads`[rows, prefixes] are the cells of prefixes of `start` bits. A block is the number of its first prefix, that
     of its first continuation, and the sums of some prefixes (one after the other) and continuations.
@@ -538,7 +538,7 @@ def transform_rows(rows: Sums) -> Sums:
 
 @lru_cache(maxsize=32)
 def hadamard(size: int) -> Sums:
-    """Sylvester's matrix.
+    """Return Sylvester's matrix.
 
     >>> hadamard(2)
     array([[ 1.,  1.],

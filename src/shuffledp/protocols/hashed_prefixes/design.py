@@ -76,7 +76,7 @@ class LevelSight:
 
     @classmethod
     def of(cls, seen: Sequence[Seen]) -> "LevelSight":
-        """From what was measured; over fewer rows, thresholds are lower about as their square root."""
+        """Predict from what was measured; over fewer rows, thresholds are lower about as their square root."""
         return cls(
             shares=tuple(each.share * (1 - each.lost) for each in seen),
             means=tuple(each.mean * (1 - each.lost) for each in seen),
@@ -105,7 +105,7 @@ class LevelSight:
         return high
 
     def draw_curve(self, points: int = 24) -> list[tuple[int, float]]:
-        """Counts, and the probability that a word with that count is found.
+        """Return counts, and the probability that a word with that count is found.
 
         >>> LevelSight(shares=(1.0,), means=(100.0,), limits=(70.0,)).draw_curve(3)
         [(50, 0.023), (69, 0.434), (94, 0.993)]
@@ -116,7 +116,9 @@ class LevelSight:
 
 
 def _miss(count: int, share: float, mean: float, limit: float, spread: float) -> float:
-    """Pr[Bin(count, share) + noise - mean <= limit], noise a scaled Poisson number with this mean and variance."""
+    """Return Pr[Bin(count, share) + noise - mean <= limit], noise a scaled Poisson number with this mean and
+    variance.
+    """
     # scipy.stats has the same, but takes a second to import.
     from scipy.special import bdtr, ndtr, pdtr
 

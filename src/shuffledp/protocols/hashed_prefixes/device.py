@@ -82,7 +82,7 @@ class Functions:
         object.__setattr__(self, "back", invert_matrix(self.stir))
 
     def stir_words(self, codes: Codes) -> Spelt:
-        """y of each word."""
+        """Return y = A x of each word x."""
         return apply_columns(self.stir, codes)
 
     def unstir(self, stirred: Codes) -> Spelt:
@@ -90,7 +90,7 @@ class Functions:
         return apply_columns(self.back, stirred)
 
     def find_cells(self, codes: Codes) -> NDArray[np.int64]:
-        """[rows, len(codes)]: the cell of each word in each row."""
+        """Return [rows, len(codes)]: the cell of each word in each row."""
         stirred = self.stir_words(codes)
         return np.array(
             [apply_columns(columns, stirred) for columns in self.rows], dtype=np.int64
@@ -148,7 +148,7 @@ def tabulate(columns: Sequence[int]) -> Spelt:
 def draw_functions(
     *, bits: int, buckets: int, lengths: Sequence[int], source: WordSource
 ) -> Functions:
-    """Functions with the law above, from uniform words.
+    """Draw functions with the law above, from uniform words.
 
     >>> from shuffledp import SeededWords
     >>> made = draw_functions(bits=64, buckets=1024, lengths=(16, 64), source=SeededWords(1))
@@ -380,7 +380,7 @@ class HashedPrefixes:
 
 
 def _deal_rows(people: Counts, rows: int, source: WordSource) -> Counts:
-    """[len(people), rows]: how many of the people of each word draw each row."""
+    """Return [len(people), rows]: how many of the people of each word draw each row."""
     if rows == 1:
         return people[:, None]
     bits = rows.bit_length() - 1

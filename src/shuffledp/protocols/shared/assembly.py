@@ -114,7 +114,7 @@ class LocalMaker(Generic[P]):
         )
 
     def shuffle(self, build: Callable[Concatenate[Crowd, Promise, ...], Parts]) -> "ShuffleMaker":
-        """Decorates the maker of the same protocol behind a shuffler, where `shuffled` is not enough."""
+        """Decorate the maker of the same protocol behind a shuffler, where `shuffled` is not enough."""
         return ShuffleMaker(self.about, build, pure=False)
 
 
@@ -205,7 +205,7 @@ def _bind(signature: inspect.Signature, given: Mapping[str, Any]) -> dict[str, A
 def local(
     *, name: str, task: str, title: str, reference: str
 ) -> Callable[[Callable[P, Parts]], LocalMaker[P]]:
-    """Decorates a function of epsilon and the protocol's own parameters."""
+    """Decorate a function of epsilon and the protocol's own parameters."""
     about = Spec(name=name, title=title, task=task, reference=reference)
     return lambda build: LocalMaker(about, build)
 
@@ -213,7 +213,7 @@ def local(
 def shuffle(
     *, name: str, task: str, title: str, reference: str, pure: bool = False
 ) -> Callable[[Callable[Concatenate[Crowd, Promise, ...], Parts]], ShuffleMaker]:
-    """Decorates a function of crowd, promise and the protocol's own parameters.
+    """Decorate a function of crowd, promise and the protocol's own parameters.
 
     `pure` makers have no delta: what they promise holds with delta = 0.
     """
@@ -279,7 +279,7 @@ def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterE
 
 
 def _make_plain(value: Any) -> Any:
-    """Python's own number for one of NumPy's, which would overflow, and which JSON does not know."""
+    """Return Python's own number for one of NumPy's, which would overflow, and which JSON does not know."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -463,7 +463,7 @@ def _curve(protocol: ShuffleProtocol, honest: int) -> "ShuffledProfile":
 
 
 def _find_largest(spare: Callable[[float], float], least: float) -> float:
-    """Nearly the largest safe epsilon0 from `least` on, which is safe."""
+    """Find nearly the largest safe epsilon0 from `least` on, which is safe."""
     return find_largest_above(
         lambda epsilon0: 1.0 if epsilon0 <= least else spare(epsilon0),
         end=_LARGEST_EPSILON0,
@@ -521,7 +521,7 @@ def _beyond(
 
 
 def _first_of(shape: Callable[[float], int], low: float, high: float) -> float:
-    """About the smallest epsilon0 between with the shape of `high`: its most private one."""
+    """Find about the smallest epsilon0 from low to high that has the shape of `high`: the most private one."""
     wanted = shape(high)
     for _ in range(8):
         middle = (low + high) / 2

@@ -117,7 +117,7 @@ class CountedDevice(Protocol):
 
 
 def choose_support(crowd: Crowd, promise: Promise, messages: float) -> float:
-    """About the smallest q at which `messages` messages each are enough; at most 1/2.
+    """Choose about the smallest q at which `messages` messages each are enough; at most 1/2.
 
     rho q (1 - q) per user must make up the noise of plain dummies.
 
@@ -150,7 +150,7 @@ def _pair(q: Fraction) -> Fraction:
 
 
 def add_dummies(real: Words, dummies: Words, coins: Bools, surely: int) -> Messages:
-    """real[n, width], and of dummies[n, count, width] the first `surely`; the last where the coin says so."""
+    """Return real[n, width], and of dummies[n, count, width] the first `surely`; the last where the coin says so."""
     n, _, width = dummies.shape
     users, one_more = np.arange(n), np.flatnonzero(coins)
     payload = (real, dummies[:, :surely].reshape(n * surely, width), dummies[one_more, -1])

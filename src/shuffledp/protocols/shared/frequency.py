@@ -138,7 +138,7 @@ def find_named(message: Message, k: int) -> Set[int]:
 
 
 def light_variance(p: Fraction, q: Fraction) -> Fraction:
-    """Variance, per user, of the estimate of a category that nobody holds: q (1 - q) / (p - q)^2.
+    """Return the variance, per user, of the estimate of a category that nobody holds: q (1 - q) / (p - q)^2.
 
     This is what frequency oracles are tuned for.
 

@@ -127,7 +127,7 @@ def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
 
 
 def _flatten(parts: Sequence[Accountant]) -> Iterator[Accountant]:
-    """Parts of parts are parts: one sum of losses is sharper than sums of sums."""
+    """Flatten parts of parts: one sum of losses is sharper than sums of sums."""
     for part in parts:
         if isinstance(part, Joint):
             yield from _flatten(part.parts)
@@ -152,7 +152,7 @@ class PartSpec:
 
     @classmethod
     def read(cls, part: Mapping[str, Any]) -> "PartSpec":
-        """Checked.
+        """Make one from checked arguments.
 
         >>> PartSpec.read({"name": "way", "protocol": "krr", "k": 3}).parameters
         {'k': 3}
@@ -262,7 +262,7 @@ class _Start:
 
     @classmethod
     def of(cls, crowd: Crowd, promise: Promise, parts: Sequence[PartSpec]) -> "_Start":
-        """Parts whose delta is fixed share some of it."""
+        """Divide delta: parts whose delta is fixed share some of it."""
         deltas = (promise.delta,) * len(parts)
         start = cls(crowd=crowd, promise=promise, parts=tuple(parts), deltas=deltas)
         try:

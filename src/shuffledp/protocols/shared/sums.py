@@ -58,7 +58,7 @@ def is_average(task: str) -> bool:
 def read_scale(
     lower: float, upper: float, steps: int | None, task: str
 ) -> tuple[Integers | Reals, str]:
-    """Integers lower .. upper, or reals between them on a grid of `steps` steps; and the task.
+    """Read integers lower .. upper, or reals between them on a grid of `steps` steps; and the task.
 
     >>> read_scale(0, 120, None, "mean")
     (Integers(lower=0, upper=120), 'mean')
@@ -294,7 +294,7 @@ class Quadratic:
         return replace(self, constant=self.constant + constant)
 
     def mix(self, weight: Fraction, other: "Quadratic") -> "Quadratic":
-        """weight * self + (1 - weight) * other."""
+        """Return weight * self + (1 - weight) * other."""
         return Quadratic(
             constant=weight * self.constant + (1 - weight) * other.constant,
             linear=weight * self.linear + (1 - weight) * other.linear,

@@ -162,7 +162,7 @@ def published_shares(*, n: int, q: int, distance: float) -> int:
 
 
 def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
-    """delta of the shuffled view: delta0 + (1 + e^epsilon) TV, if the sum alone is (epsilon, delta0)-DP.
+    """Bound delta of the shuffled view: delta0 + (1 + e^epsilon) TV, if the sum alone is (epsilon, delta0)-DP.
 
     The view is within TV of a function of the noisy sum, on either side of the inequality.
 
@@ -179,7 +179,7 @@ def secure_sum_delta(*, delta0: float, epsilon: float, log2_tv: float) -> float:
 
 
 def _guess(n: int, q: int, target: float) -> int:
-    """From the leading term, q n / C(nM, M): nearly always the answer."""
+    """Guess from the leading term, q n / C(nM, M): nearly always the answer."""
     for M in range(1, _MOST_SHARES):
         if math.log(q) + float(_log_g(n, M, 1)[0][1]) <= 2 * target * _LOG_2:
             return M + 1
@@ -203,7 +203,7 @@ def _log_excess_full(n: int, M: int, q: int) -> float:
 
 @lru_cache(maxsize=64)
 def _table(M: int, q: int, size: int) -> Floats:
-    """Upper bounds of ln E_0, ..., ln E_size, by (*)."""
+    """Bound ln E_0, ..., ln E_size, by (*)."""
     j = np.arange(size + 1, dtype=np.float64)
     log_v, error = _log_v(j, M)  # ln g(N, j) = that at j and N - j, less that at N
     log_j = np.log(np.maximum(j, 1.0))
@@ -223,14 +223,14 @@ def _table(M: int, q: int, size: int) -> Floats:
 
 
 def _log_v(k: Floats, M: int) -> tuple[Floats, float]:
-    """ln v_k = ln (kM)! - ln k!, and a bound of the error of each, for k in ascending order."""
+    """Return ln v_k = ln (kM)! - ln k!, and a bound of the error of each, for k in ascending order."""
     largest = float(k[-1]) * M
     error = 32 * UNIT * (largest + 1) * math.log(largest + 2) + 1e-13
     return _log_factorial(k * M) - _log_factorial(k), error
 
 
 def _log_factorial(n: Floats) -> Floats:
-    """ln n!, off by at most 9 units of (n + 1) ln(n + 2), and by 4e-14 for the error of Stirling's series."""
+    """Return ln n!, off by at most 9 units of (n + 1) ln(n + 2), and by 4e-14 for the error of Stirling's series."""
     x = np.maximum(n, 1.0)
     return np.where(n > 1, (x + 0.5) * np.log(x) - x + (_HALF_LOG_TAU + stirling_error(x)), 0.0)
 
@@ -258,7 +258,7 @@ class _Cap:
         return None
 
     def log_excess(self, n: int) -> tuple[float, bool]:
-        """(**) at n, and whether all but the near terms are negligible."""
+        """Return (**) at n, and whether all but the near terms are negligible."""
         if n <= self.w + _MARGIN:
             return math.inf, False
         log_g, error = _log_g(n, self.M, self.w)
@@ -336,7 +336,9 @@ def _far(N: int, M: int) -> float:
 
 
 def _log_g(N: int, M: int, top: int) -> tuple[Floats, Floats]:
-    """ln g(N, j), j = 0 .. top, as a product of the ratios in (a), in which nothing cancels; and their errors."""
+    """Return ln g(N, j), j = 0 .. top, as a product of the ratios in (a), in which nothing cancels; and their
+    errors.
+    """
     j = np.arange(top, dtype=np.float64)[:, None]
     i = np.arange(1, M, dtype=np.float64)[None, :]
     ratios = np.log(j * M + i) - np.log((N - j) * M - i)
@@ -411,7 +413,7 @@ class SplitAndMix:
         return Cost.fixed(self.bits, messages=self.shares)
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """delta of the noisy sum, plus (1 + e^epsilon) times the distance that the shares leave."""
+        """Bound delta of the noisy sum, plus (1 + e^epsilon) times the distance that the shares leave."""
         if honest < 2:
             return 1.0  # the shares of one user alone add up to what they want to hide
         # A larger epsilon than the noise was made for adds nothing, and would count the distance more.
@@ -420,7 +422,7 @@ class SplitAndMix:
         return secure_sum_delta(delta0=self.sum_delta(honest, used), epsilon=used, log2_tv=distance)
 
     def sum_delta(self, honest: int, epsilon: float) -> float:
-        """delta of the noisy sum alone, for the noise that is sampled."""
+        """Bound delta of the noisy sum alone, for the noise that is sampled."""
         range_, noise = reach(self.domain), self.noise
         sampled = sampled_delta(epsilon=epsilon, reach=range_, share=noise, honest=honest)
         if self.word_bits > _SMALL_WORDS or self.modulus > _SMALL_MODULUS:

@@ -93,7 +93,7 @@ class Mixture:
         return positive
 
     def mass(self, d: int) -> float:
-        """Pr[D = d].
+        """Return Pr[D = d].
 
         >>> noise = mixture(1.0, 0.5)  # two of them make discrete Laplace noise
         >>> total = sum(noise.mass(d) * noise.mass(2 - d) for d in range(-60, 61))
@@ -106,7 +106,7 @@ class Mixture:
 
 
 def _places(rate: float) -> Floats:
-    """u of each term, and infinity for all that is further right."""
+    """Return u of each term, and infinity for all that is further right."""
     first, last = math.floor(-_FAR / _STEP), math.ceil((_FAR - math.log(rate)) / _STEP)
     return np.append(np.arange(first, last + 1) * _STEP, np.inf)
 
@@ -128,7 +128,7 @@ def mixture(rate: float, shape: float) -> Mixture:
 
 
 def _tabulate(rate: Fraction, parts: int) -> tuple[list[float], list[int]]:
-    """Places, and what each adds to Pr[D >= 1] in units of 10^-60, with 26 digits.
+    """Tabulate places, and what each adds to Pr[D >= 1] in units of 10^-60, with 26 digits.
 
     It is `Mixture.positive` for shape = 1 / parts.
     """
@@ -150,7 +150,7 @@ def _tabulate(rate: Fraction, parts: int) -> tuple[list[float], list[int]]:
 
 
 def _join(a: Decimal, t: Decimal, s: Decimal) -> Decimal:
-    """E[t^Y] sum of t^d over d >= 1."""
+    """Return E[t^Y] sum of t^d over d >= 1."""
     return (s * ((1 - a) / (1 - a * t)).ln()).exp() * t / (1 - t)
 
 
@@ -160,7 +160,7 @@ def _logistic(u: float) -> Decimal:
 
 
 def _sin_pi(s: Decimal) -> Decimal:
-    """sin(pi s), 0 < s <= 1/2, by its series."""
+    """Return sin(pi s), 0 < s <= 1/2, by its series."""
     term = total = x = _PI * s
     k = 1
     while abs(term) > total * Decimal("1e-27"):
@@ -287,7 +287,7 @@ class NoiseShare:
 
 
 def _apportion(chances: list[int], words: int) -> list[int]:
-    """Shares of all words. Rounding errors go to the likeliest places, as far as these can bear them."""
+    """Apportion all words. Rounding errors go to the likeliest places, as far as these can bear them."""
     total = sum(chances)
     shares = [(2 * chance * words + total) // (2 * total) for chance in chances]
     excess = sum(shares) - words
@@ -306,7 +306,7 @@ def _ends(shares: tuple[int, ...]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _base(rate: Fraction, place: float) -> int:
-    """t = a x in units of 2^-128, rounded down."""
+    """Return t = a x in units of 2^-128, rounded down."""
     x = Fraction(1) if math.isinf(place) else 1 / (1 + _exp(-Fraction(place)))
     return math.floor(_exp(-rate) * x * (1 << FIXED))
 
@@ -316,7 +316,7 @@ _exp = lru_cache(maxsize=1024)(exp_lower)
 
 @lru_cache(maxsize=4096)
 def _powers(rate: Fraction, place: float, surplus: int) -> tuple[int, ...]:
-    """t, t^2, t^4, ... as long as they are at least 2^(surplus - 128)."""
+    """Return t, t^2, t^4, ... as long as they are at least 2^(surplus - 128)."""
     return square_powers(_base(rate, place), surplus)
 
 
