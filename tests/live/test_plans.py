@@ -203,7 +203,7 @@ PLANS = {
         "devices, limited by the floor; 0.1418 / 3; all 1; 50000 of 50000; error 0.002843; 106 bytes",
         "w: local_prefixes letters None 16 3 20-24 5 7250-9134; moves inf",
         "By how many people one report can move w is not known",
-        "The devices add the noise: standard errors are up to 142 people. The servers cannot: question 'w': "
+        "The devices add the noise: standard errors are up to 142 people. The servers cannot add it: question 'w': "
         'words cannot have noise of the servers, since nobody can list their bins: write noise = "devices".',
     ],
     "words beside a count": [

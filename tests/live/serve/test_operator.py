@@ -143,7 +143,7 @@ def test_the_preview_says_whose_noise_it_is_and_what_the_other_would_give():
     words = {"w": {"task": "words", "alphabet": "letters", "max_length": 5}}
     refused = Planner().preview(survey(questions=words, collection={"people": 5000}))
     assert (
-        "The servers cannot: question 'w': words cannot have noise of the servers"
+        "The servers cannot add it: question 'w': words cannot have noise of the servers"
         in refused["compared"]
     )
 

@@ -67,9 +67,10 @@ export const roundUp = (value) => {
   return String(near >= value ? near : Number((near + 10 ** (Math.floor(Math.log10(value)) - 5)).toPrecision(6)));
 };
 
-/** How often somebody who thought yes and no equally likely guesses right, at most, after an (epsilon, delta) release.
-@param {number} epsilon @param {number} delta */ export function guessAfter(epsilon, delta) { return Math.min(1, ((1 +
-1e-15) * (1 + delta * Math.exp(-epsilon))) / (1 + Math.exp(-epsilon))); }
+/** How often a guess between yes and no, equally likely before an (epsilon, delta) release, is right at most. @param {number} epsilon @param {number} delta */
+export function guessAfter(epsilon, delta) {
+  return Math.min(1, ((1 + 1e-15) * (1 + delta * Math.exp(-epsilon))) / (1 + Math.exp(-epsilon)));
+}
 
 /** The place of the first tier that a guess is not above. @param {number} guess @param {number[]} tiers */
 export function tier(guess, tiers) {
