@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from shuffledp.core.display import Curve, Number, Picture, Steps, find_steps
+from shuffledp.core.display import Curve, Number, Picture, Steps, draw_steps, find_steps
 from shuffledp.core.notebook import draw_distribution
 
 LEFT, BOTTOM, WIDTH = 36.0, 168.0, 460.0  # the corner of the axes, and the right end
@@ -72,3 +72,37 @@ def test_shares_between_points():
     assert steps.bracket(0.35) == (-10.0, 10.0)
     assert steps.bracket(0.45) == (-10.0, 20.0)
     assert steps.bracket(0.95) == (10.0, 30.0)
+
+
+def test_shares_beyond_many_points_and_below_none():
+    """The last point counts beyond the last one, rows keep their points, and no share is below 0."""
+    rows = (
+        Number("<= 30", 0.9, 0.0, 0.8, 0.9),
+        Number("<= 10", -0.2, 0.0, -0.3, 0.1),
+        Number("<= 20", 0.5, 0.0, 0.4, 0.6),
+    )
+    shown = Picture(rows=rows, level=0.95, curve=Curve(points=(30.0, 10.0, 20.0), ends=(0.0, 40.0)))
+    steps = find_steps(shown)
+    assert steps == Steps(
+        points=(10.0, 20.0, 30.0),
+        shares=(0.0, 0.5, 0.9),
+        lows=(0.0, 0.4, 0.8),
+        highs=(0.1, 0.6, 0.9),
+        ends=(0.0, 40.0),
+    )
+    assert steps.interpolate(35.0) == (0.8, 0.9, 1.0)
+    assert steps.bracket(0.7) == (20.0, 30.0)
+    assert steps.bracket(0.25) == (10.0, 20.0)
+
+
+def test_points_that_are_alike_keep_the_order_of_their_rows():
+    rows = (Number("b", 0.6, 0.0, 0.5, 0.7), Number("a", 0.4, 0.0, 0.3, 0.5))
+    shown = Picture(rows=rows, level=0.95, curve=Curve(points=(10.0, 10.0), ends=(0.0, 20.0)))
+    assert find_steps(shown).shares == (0.6, 0.4)
+
+
+def test_a_curve_in_text_is_at_least_ten_places_wide():
+    for width in (0, 14, 15):
+        assert max(map(len, draw_steps(SHOWN, width)[:-1])) == 4 + 10
+    assert max(map(len, draw_steps(SHOWN, 16)[:-1])) == 4 + 11
+    assert draw_steps(Picture(rows=ROWS, level=0.95), 40) == []

@@ -355,3 +355,282 @@ def test_an_answer_by_group_begins_with_the_longest_group_that_fits():
     for wrong in ("ship: 3", "car 3", "old: 3", "carts: 3"):
         with pytest.raises(sdp.DataError, match=r"must be GROUP: NUMBER.* car, car: old"):
             asked._split(wrong)
+
+
+def edited(changes):
+    """The document with several fields changed, each named by its path."""
+    content = json.loads(COLLECTION.raw)
+    for path, value in changes.items():
+        *steps, last = (int(step) if step.isdigit() else step for step in path.split("."))
+        inner = content
+        for step in steps:
+            inner = inner[step]
+        inner[last] = value
+    return json.dumps(content).encode()
+
+
+def windows_of(count):
+    """So many windows, all of them but the first with the second key."""
+    return {"windows.count": count, "shufflers.0.keys.1.last": count - 1}
+
+
+SHARES = "must be from 1e-100 to 1, honest above 0"
+EPSILONS = "epsilon and local_epsilon must be above 0 and at most 100"
+LIMITS = {
+    "delta, low": ({"promise.delta": "1e-100"}, {"promise.delta": "9.99e-101"}, SHARES),
+    "delta, high": ({"promise.delta": "0.9999999999999999"}, {"promise.delta": "1.0"}, SHARES),
+    "honest, low": (
+        {"promise.honest": "1e-9", "promise.min_batch": 10**9},
+        {"promise.honest": "0.0", "promise.min_batch": 10**9},
+        SHARES,
+    ),
+    "honest, high": ({"promise.honest": "1.0"}, {"promise.honest": "1.0000000000000002"}, SHARES),
+    "epsilon, low": ({"promise.epsilon": "5e-324"}, {"promise.epsilon": "0.0"}, EPSILONS),
+    "epsilon, high": (
+        {"promise.epsilon": "100.0"},
+        {"promise.epsilon": "100.00000000000001"},
+        EPSILONS,
+    ),
+    "floor, low": (
+        {"promise.local_epsilon": "5e-324"},
+        {"promise.local_epsilon": "0.0"},
+        EPSILONS,
+    ),
+    "floor, high": (
+        {"promise.local_epsilon": "100.0", "promise.trust_the_shuffler": True},
+        {"promise.local_epsilon": "100.00000000000001", "promise.trust_the_shuffler": True},
+        EPSILONS,
+    ),
+    "floor without trust": (
+        {"promise.local_epsilon": "8.0"},
+        {"promise.local_epsilon": "8.000000000000002"},
+        "document: a floor above 8, or none, needs trust_the_shuffler",
+    ),
+    "no floor": (
+        {"promise.local_epsilon": "8.0"},
+        {"promise.local_epsilon": "none", "promise.trust_the_shuffler": True},
+        "without a floor the noise must come from the servers",
+    ),
+    "somebody honest": (
+        {"promise.honest": "0.05"},
+        {"promise.honest": "0.049999999999999996"},
+        r"honest \* min_batch must be at least 1",
+    ),
+    "batch, low": (
+        {"promise.min_batch": 2},
+        {"promise.min_batch": 1},
+        "promise.min_batch must be a whole number from 2 to 1000000000",
+    ),
+    "batch, high": (
+        {"promise.min_batch": 10**9},
+        {"promise.min_batch": 10**9 + 1},
+        "promise.min_batch must be a whole number from 2 to 1000000000",
+    ),
+    "reports, low": (
+        {"promise.reports_per_device": 1},
+        {"promise.reports_per_device": 0},
+        "promise.reports_per_device must be a whole number from 1 to 2",
+    ),
+    "reports, high": (
+        {"promise.reports_per_device": 2},
+        {"promise.reports_per_device": 3},
+        "promise.reports_per_device must be a whole number from 1 to 2",
+    ),
+    "start, low": (
+        {"windows.start": 0},
+        {"windows.start": -1},
+        "windows.start must be a whole number from 0 to 1099511627776",
+    ),
+    "start, high": (
+        {"windows.start": 2**40},
+        {"windows.start": 2**40 + 1},
+        "windows.start must be a whole number from 0 to 1099511627776",
+    ),
+    "seconds, low": (
+        {"windows.seconds": 1},
+        {"windows.seconds": 0},
+        "windows.seconds must be a whole number from 1 to 1000000000",
+    ),
+    "seconds, high": (
+        {"windows.seconds": 10**9},
+        {"windows.seconds": 10**9 + 1},
+        "windows.seconds must be a whole number from 1 to 1000000000",
+    ),
+    "windows": (
+        windows_of(10**5),
+        windows_of(10**5 + 1),
+        "windows.count must be a whole number from 1 to 100000",
+    ),
+    "grace, low": (
+        {"windows.grace": 0},
+        {"windows.grace": -1},
+        "windows.grace must be a whole number from 0 to 10000000",
+    ),
+    "grace, high": (
+        {"windows.grace": 10**7},
+        {"windows.grace": 10**7 + 1},
+        "windows.grace must be a whole number from 0 to 10000000",
+    ),
+    "last key": (
+        windows_of(3),
+        windows_of(3) | {"shufflers.0.keys.1.last": 1},
+        "the shuffler's keys must cover each window once, in order",
+    ),
+    "key beyond all windows": (
+        windows_of(3),
+        windows_of(3) | {"shufflers.0.keys.1.last": 3},
+        "key.last must be a whole number from 0 to 2",
+    ),
+    "key of no window": (
+        windows_of(2),
+        windows_of(2) | {"shufflers.0.keys.0.first": 1, "shufflers.0.keys.0.last": 0},
+        "the shuffler's keys must cover each window once, in order",
+    ),
+    "number of a key": (
+        {"shufflers.0.keys.1.id": 1},
+        {"shufflers.0.keys.1.id": 2},
+        "the shuffler's keys must cover each window once, in order",
+    ),
+    "title": (
+        {"texts.title": "x" * 500},
+        {"texts.title": "x" * 501},
+        "texts.title must be a text of 1 to 500 characters",
+    ),
+    "welcome": (
+        {"texts.welcome": "x" * 4_000},
+        {"texts.welcome": "x" * 4_001},
+        "texts.welcome must be a text of 1 to 4000 characters",
+    ),
+    "consent": (
+        {"texts.consent": "x" * 4_000},
+        {"texts.consent": "x" * 4_001},
+        "texts.consent must be a text of 1 to 4000 characters",
+    ),
+    "contact": (
+        {"texts.contact": "x" * 500},
+        {"texts.contact": "x" * 501},
+        "texts.contact must be a text of 1 to 500 characters",
+    ),
+    "language": (
+        {"texts.language": "sr-Latn-RS"},
+        {"texts.language": "sr-latn"},
+        "the language 'sr-latn' must be a tag such as en, pt-BR or sr-Latn",
+    ),
+    "direction": (
+        {"texts.direction": "rtl"},
+        {"texts.direction": "btt"},
+        "the direction 'btt' must be ltr or rtl",
+    ),
+    "name": (
+        {"questions.0.name": "x" * 60},
+        {"questions.0.name": "x" * 61},
+        "question.name must be a text of 1 to 60 characters",
+    ),
+    "name of one letter": (
+        {"questions.0.name": "x"},
+        {"questions.0.name": "0x"},
+        "the name '0x' must be letters, digits, _ and -",
+    ),
+    "question": (
+        {"questions.0.text": "x" * 500},
+        {"questions.0.text": "x" * 501},
+        "question.text must be a text of 1 to 500 characters",
+    ),
+    "description": (
+        {"questions.0.asked.description": "x" * 4_000},
+        {"questions.0.asked.description": "x" * 4_001},
+        "asked.description must be a text of 1 to 4000 characters",
+    ),
+    "label": (
+        {"questions.0.labels": ["car", "bus", "x" * 200]},
+        {"questions.0.labels": ["car", "bus", "x" * 201]},
+        "labels must be texts of 1 to 200 characters",
+    ),
+    "port": (
+        {"shufflers.0.url": "https://survey.example:65535"},
+        {"shufflers.0.url": "https://survey.example:65536"},
+        "the URL 'https://survey.example:65536' must be https",
+    ),
+    "here": (
+        {"shufflers.0.url": "http" + "://[::1]:8000/a"},
+        {"shufflers.0.url": "http" + "://[::2]:8000/a"},
+        "must be https \\(http only on this machine\\)",
+    ),
+    "skipped": (
+        {"questions.0.asked.skip": True},
+        {"questions.1.asked.skip": True},
+        "'home' cannot be skipped: that is one of three or more categories",
+    ),
+    "unit": (
+        {"questions.0.asked.unit": None},
+        {"questions.0.asked.unit": "km"},
+        "'way' has a unit, and is no number",
+    ),
+    "scale": (
+        {
+            "questions.0.asked.kind": "scale",
+            "questions.0.asked.ends": ["bad", "good"],
+            "questions.0.labels": ["1", "2", "3"],
+        },
+        {
+            "questions.0.asked.kind": "scale",
+            "questions.0.asked.ends": ["bad", "good"],
+            "questions.0.labels": ["1", "2", "4"],
+        },
+        "the labels of the scale 'way' must be 1, 2, ... up to 11",
+    ),
+    "scale with a way out": (
+        {
+            "questions.0.asked.kind": "scale",
+            "questions.0.asked.skip": True,
+            "questions.0.asked.ends": ["bad", "x" * 200],
+            "questions.0.labels": ["1", "2", "no answer"],
+        },
+        {
+            "questions.0.asked.kind": "scale",
+            "questions.0.asked.skip": True,
+            "questions.0.asked.ends": ["bad", "x" * 201],
+            "questions.0.labels": ["1", "2", "no answer"],
+        },
+        "ends.text must be a text of 1 to 200 characters",
+    ),
+    "ends of a scale": (
+        {
+            "questions.0.asked.kind": "scale",
+            "questions.0.asked.ends": ["bad", "good"],
+            "questions.0.labels": ["1", "2", "3"],
+        },
+        {"questions.0.asked.kind": "scale", "questions.0.labels": ["1", "2", "3"]},
+        "'way' has ends if it is a scale, and only then",
+    ),
+    "ends of no scale": (
+        {"questions.0.asked.ends": None},
+        {"questions.0.asked.ends": ["bad", "good"]},
+        "'way' has ends if it is a scale, and only then",
+    ),
+    "part of nothing": (
+        {"questions.1.asked.part_of": None},
+        {"questions.1.asked.part_of": {"name": "what", "text": "What?"}},
+        "'home' is part of another question if several are chosen, and only then",
+    ),
+    "no part": (
+        {"questions.1.asked.kind": "yes_no"},
+        {"questions.1.asked.kind": "several"},
+        "'home' is part of another question if several are chosen, and only then",
+    ),
+    "part alone": (
+        {},
+        {
+            "questions.1.asked.kind": "several",
+            "questions.1.asked.part_of": {"name": "what", "text": "What?"},
+        },
+        "the choices of 'what' must be two or more, neighbours, with one text",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_both_sides_of_every_limit_of_a_document(name):
+    last, beyond, match = LIMITS[name]
+    Collection.read(edited(last))
+    refused(edited(beyond), match)
