@@ -123,6 +123,12 @@ CLAIMS = (
         trust="the machine that has the values",
     ),
     Claim(
+        name="what people who trust nobody would promise",
+        says=r"(?:They|people who trust nobody) split epsilon evenly, with delta = 0",
+        sees="the messages of every person, with the sender, of another run, in the local model",
+        trust=_NOBODY,
+    ),
+    Claim(
         name="what is planned",
         says=rf"n = [0-9,]+, epsilon = (?:{_AMOUNT})(?:, delta = (?:{_AMOUNT}))?",
         fields=(r"plan\.(honest|rows\.(epsilon|delta))", r"plan\.questions\.\w+\.(epsilon|delta)"),
@@ -139,8 +145,11 @@ CLAIMS = (
     Claim(
         name="parameters",
         says=rf"Made with epsilon = (?:{_AMOUNT})",
-        fields=(r"\w+\.parameters\.(epsilon0?|delta0?)", r"(amplify|calibrate)\.(epsilon0|delta0)"),
-        sees="what was asked of a protocol, which keeps it or does better: no guarantee",
+        fields=(
+            r"\w+\.parameters\.(parts\.)?(epsilon0?|delta0?)",
+            r"(amplify|calibrate)\.(epsilon0|delta0)",
+        ),
+        sees="what was asked of a protocol, or of its parts, which keep it or do better: no guarantee",
         trust="as the guarantee beside it",
     ),
     Claim(
@@ -202,7 +211,7 @@ CLAIMS = (
         name="live: the promise",
         says=r"epsilon = \{epsilon\}, delta = \{delta\}"
         rf"|epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}) \(for (?:all reports of a device together|each report of a device)\)",
-        fields=(r"live\.(epsilon|delta)", r"live\.if_honest(\.\w+)*"),
+        fields=(r"collection\.results\.(promise\.(epsilon|delta)|if_honest(\.\w+)*)",),
         sees="what is published: the answers of a window, and the tallies behind them",
         releases="one window, or all windows of the collection together where that is said (composed)",
         trust="shuffler and analyzer do not conspire; the stated number of reports of a batch are honest",
@@ -211,6 +220,7 @@ CLAIMS = (
         name="live: a rehearsal",
         says=rf"epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}), (?:no floor|local epsilon = (?:{_AMOUNT})); the "
         r"(?:devices|servers) add the noise",
+        fields=(r"collection\.(epsilon|delta|local_epsilon)",),
         sees="made-up people: nobody is protected; what one window of the survey would promise",
         unit=_DEVICE,
         trust=_NOBODY,
@@ -228,7 +238,7 @@ CLAIMS = (
         says=r"(?:local epsilon|conspire: epsilon) = \{"
         rf"|local epsilon = (?:{_AMOUNT})(?: for each of [0-9,]+ reports, (?:{_AMOUNT}) together)?: somebody who thought "
         rf"yes and no equally likely guesses right in at most (?:{_AMOUNT}) %",
-        fields=(r"live\.(local_epsilon|guess|floor)",),
+        fields=(r"collection\.results\.promise\.local_epsilon",),
         sees="every report of a device, with the device",
         releases="all reports that a device may send: reports_per_device times the local epsilon",
         unit=_DEVICE,

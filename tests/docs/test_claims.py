@@ -17,7 +17,9 @@ from shuffledp.live.serve.rehearse import Rehearsal
 from shuffledp.live.wire.promise import Pledge
 
 PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest)")
-PEOPLE = "home,way,minutes\n" + "true,car,10\nfalse,bus,20\ntrue,car,5\n" * 100
+PEOPLE = "who,home,way,minutes\n" + "".join(
+    f"{row // 2},true,car,10\n{row // 2},false,bus,20\n{row},true,car,5\n" for row in range(100)
+)
 SURVEY = """epsilon = 2.0
 model = "local"
 [questions.home]
@@ -26,6 +28,7 @@ task = "count"
 task = "histogram"
 categories = ["car", "bus"]
 """
+SHUFFLED = SURVEY.replace('model = "local"', "delta = 1e-4")
 AUTO = """epsilon = 9.0
 delta = 1e-4
 
@@ -44,12 +47,17 @@ COMMANDS = {
     "run by": "run count p.csv --column home --by way --groups car,bus --epsilon 1 --delta 1e-4",
     "run survey": "run s.toml p.csv --explain",
     "run survey auto": "run a.toml p.csv --explain",
+    "run survey shuffle": "run b.toml p.csv --explain",
+    "run mean of rows": "run mean p.csv --column minutes --lower 0 --upper 60 --person who --of rows --max-rows 2 "
+    "--epsilon 1 --delta 1e-3",
     "randomize": f"randomize p.csv --task count --column home --protocol rr --epsilon 1 --delta 1e-4 --out m.parquet --force {BUDGET}",
     "tally": "tally m.parquet --out t.json --force",
     "estimate": "estimate t.json --explain",
     "estimate several": "estimate t.json u.json",
     "plan": "plan count --n 300 --epsilon 1 --delta 1e-4",
     "plan survey": "plan s.toml --n 300",
+    "plan survey shuffle": "plan b.toml --n 300",
+    "plan survey central": "plan b.toml --n 300 --model central",
     "amplify": "amplify --epsilon0 1 --n 1000 --delta 1e-6",
     "calibrate": "calibrate --n 1000 --epsilon 1 --delta 1e-6",
     "ledger": "ledger show l.json",
@@ -71,6 +79,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("claims")
     (folder / "p.csv").write_text(PEOPLE)
     (folder / "s.toml").write_text(SURVEY)
+    (folder / "b.toml").write_text(SHUFFLED)
     (folder / "a.toml").write_text(AUTO)
     return folder
 
@@ -148,7 +157,7 @@ def read_page(path):
 
 
 DRAWN = [each for each in COMMANDS if each.startswith(("run", "estimate", "amplify", "plan"))]
-DRAWN.remove("plan survey")
+DRAWN = [each for each in DRAWN if not each.startswith("plan survey")]
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -230,6 +239,19 @@ def test_what_a_report_and_a_rehearsal_say(capsys):
         )
         assert list_unclaimed(str(played)) == []
         assert [claim.name for _, _, claim in find_claims(str(played))] == ["live: a rehearsal"]
+        stated = {path for path in list_paths(played.to_dict()) if PRIVATE.search(path)}
+        assert {"epsilon", "delta"} <= stated
+        assert all(find_field("collection", path).name == "live: a rehearsal" for path in stated)
+
+
+def test_what_published_results_hold():
+    """`collection results --json` prints them."""
+    pledge = live.make_collection().pledge
+    honest = {"reports": 9, "epsilon": 1.0, "delta": 1e-6, "for": "one report"}
+    result = {"results": [{"promise": pledge.to_dict(), "if_honest": honest}]}
+    stated = {path for path in list_paths(result) if PRIVATE.search(path)}
+    assert {"results.promise.epsilon", "results.promise.local_epsilon"} <= stated
+    assert [path for path in sorted(stated) if find_field("collection", path) is None] == []
 
 
 def test_a_new_sentence_is_noticed():

@@ -169,3 +169,19 @@ def test_a_value_that_is_refused_is_told():
     for policy, value in (("error", 11), ("drop", 11), ("drop", 3.5), ("clamp", "eleven")):
         values = replace_one(case, value)["v"]
         assert observe(ask(case, values, "central", policy), case.task) != fine
+
+
+def test_a_date_in_a_filter_that_cannot_be_read_stops_under_every_policy():
+    """As docs/sharp-edges.md says; other values that a filter cannot read are unknown, and decide nothing."""
+    days = ["2024-01-05", "2024-02-01"] * 30
+
+    def seen(value, policy):
+        data = {"v": [1, 2] * 30, "day": [*days[:-1], value]}
+        asked = {"column": "v", "lower": 0, "upper": 9, "epsilon": 1.0, "model": "central"}
+        asked |= {"where": "day >= '2024-02-01'", "where_public": True, "on_invalid": policy}
+        return observe(lambda: sdp.ask(data, "sum", **asked, rng=sdp.SeededWords(1)), "sum")
+
+    for policy in ("error", "drop"):
+        assert seen("2024-02-01", policy)[0] == "answer"
+        for value in ("01.02.2024", "1/2/2024"):
+            assert seen(value, policy)[0] == "error"
