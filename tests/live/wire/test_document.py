@@ -634,3 +634,132 @@ def test_both_sides_of_every_limit_of_a_document(name):
     last, beyond, match = LIMITS[name]
     Collection.read(edited(last))
     refused(edited(beyond), match)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    {
+        "k": 10_000,
+        "steps": 1 << 20,
+        "word_bits": 64,
+        "shape": 1 << 22,
+        "parts": 64,
+        "bits": 64,
+        "max_length": 64,
+        "lengths": 64,
+        "rows": 1 << 16,
+        "buckets": 1 << 16,
+    }.items(),
+)
+def test_parameters_have_limits(name, most):
+    """The largest is read, and found not to be a parameter of this protocol; one more is not read."""
+    parameters = {"k": 3, "epsilon": "1.5", name: most}
+    if name not in ("k", "word_bits"):
+        refused(edited({"questions.0.parameters": parameters}), "no protocol of this version")
+    limit = f"document: {name}={most + 1} must be at most {most}"
+    refused(edited({"questions.0.parameters": parameters | {name: most + 1}}), limit)
+    refused(edited({"questions.0.parameters": parameters | {name: [1, most + 1]}}), limit)
+
+
+def test_parameters_are_few_and_short():
+    ten = {"k": 3, "epsilon": "1.5"} | dict.fromkeys("abcdefgh", 1)
+    refused(edited({"questions.0.parameters": ten}), "no protocol of this version")
+    refused(edited({"questions.0.parameters": ten | {"i": 1}}), "an object with at most 10 fields")
+    refused(edited({"questions.0.parameters": [1]}), "an object with at most 10 fields")
+    listed = {"k": 3, "epsilon": "1.5", "at": [1] * 100}
+    refused(edited({"questions.0.parameters": listed}), "no protocol of this version")
+    for wrong in ([], [1] * 101):
+        other = edited({"questions.0.parameters": listed | {"at": wrong}})
+        refused(other, "document: at must be 1 to 100 numbers")
+    refused(edited({"questions.0.parameters.k": "x"}), "k='x' must be a decimal in a string")
+    refused(edited({"questions.0.parameters.k": True}), "k=True must be a decimal in a string")
+    refused(edited({"questions.0.parameters.alphabet": "runes"}), "alphabet must be one of")
+
+
+def test_labels_are_two_to_ten_thousand_different_texts():
+    for labels in (["a"], [], "ab", [str(place) for place in range(10_001)]):
+        refused(edited({"questions.0.labels": labels}), "labels must be null or 2 to 10,000 texts")
+    for labels in (["a", "b"], [str(place) for place in range(10_000)], None):
+        refused(edited({"questions.0.labels": labels}), "the labels of 'way' do not fit")
+    for labels in (["a", "b", 1], ["a", "b", " "], ["a", "b", ""]):
+        refused(edited({"questions.0.labels": labels}), "texts of 1 to 200 characters")
+
+
+@pytest.mark.parametrize(
+    ("labels", "fine"),
+    [
+        (["nein", "ja"], True),
+        (["no", "yes"], True),
+        (["False", "True"], True),
+        (["0", "1"], True),
+        (["yes", "ja"], False),
+        (["nein", "No"], False),
+        (["1", "2"], False),
+        (["a", "0"], False),
+        (["true", "b"], False),
+    ],
+)
+def test_a_count_has_a_word_for_no_and_then_one_for_yes(labels, fine):
+    raw = edited({"questions.1.labels": labels})
+    if fine:
+        assert Collection.read(raw).questions[1].labels == tuple(labels)
+    else:
+        refused(raw, "the labels of the count 'home' must be no and yes")
+
+
+def choices(*parts):
+    """A document whose questions are choices of others, each given by its name; None for one that is not."""
+    content = json.loads(COLLECTION.raw)
+    yes_or_no = content["questions"][1]
+    content["questions"] = []
+    for place, part in enumerate(parts):
+        asked = dict(yes_or_no["asked"])
+        if part is not None:
+            asked |= {"kind": "several", "part_of": {"name": part[:1], "text": f"Which {part}?"}}
+        content["questions"].append(yes_or_no | {"name": f"c{place}", "asked": asked})
+    content["slots"] = len(parts)
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize("parts", ["aa", "aaa", "aabb", [None, "a", "a"], ["a", "a", None]])
+def test_choices_of_one_question_are_neighbours(parts):
+    read = Collection.read(choices(*parts)).questions
+    found = [each.asked.part_of and each.asked.part_of.name for each in read]
+    assert found == list(parts)
+
+
+@pytest.mark.parametrize(
+    "parts", ["a", "aba", "abab", "aab", ["a", None, "a"], ["a", "a", None, "a"], ["a1", "a2"]]
+)
+def test_choices_that_do_not_make_one_question(parts):
+    refused(choices(*parts), "must be two or more, neighbours, with one text")
+
+
+@pytest.mark.parametrize("count", [64, 65])
+def test_a_document_has_at_most_64_questions(count):
+    raw = choices(*[None] * count)
+    if count == 64:
+        assert len(Collection.read(raw).questions) == 64
+    else:
+        refused(raw, "questions must be a list of 1 to 64 entries")
+
+
+def test_answers_by_place():
+    way, home = COLLECTION.questions
+    assert [way.place_of(word) for word in ("car", "bicycle", "bus")] == [0, 1, 2]
+    words = ("no", "yes", "False", "True", "0", 1, "NO")
+    assert [home.place_of(word) for word in words] == [0, 1, 0, 1, 0, 1, 0]
+    with pytest.raises(sdp.DataError) as caught:
+        way.place_of("yes")
+    assert str(caught.value) == "way='yes' must be one of car, bicycle, bus"
+    with pytest.raises(sdp.DataError) as caught:
+        home.place_of("perhaps")
+    assert str(caught.value) == "home='perhaps' must be one of no, yes"
+
+
+def test_windows_begin_and_end():
+    """The first moment of a window is in it, its last end is in none."""
+    two = Windows(start=1000, seconds=100, count=2, grace=10)
+    found = [two.at(now) for now in (999.5, 1000, 1099.5, 1100, 1199.5, 1200)]
+    assert found == [None, 0, 0, 1, 1, None]
+    assert (two.opens(0), two.opens(1), two.closes(0), two.closes(1)) == (1000, 1100, 1110, 1210)
