@@ -2,8 +2,9 @@
 
 Other tests say that numbers are right: against oracles, other theorems and simulations. They leave room, and a fault
 that makes a bound a little larger fits into it. A table has one line for each branch that leads to a number, and holds
-it to a part in 10^13: certified bounds leave a part in 10^12 for rounding, and often less. Where a proof becomes sharper, or a search ends elsewhere, numbers may change: look at each, and
-write them anew by `PYTHONPATH=src:tests python -m accounting.test_numbers` (or numerics).
+it to a part in 10^13: certified bounds leave a part in 10^12 for rounding, and often less. Where a proof becomes
+sharper, or a search ends elsewhere, numbers may change: look at each, and write them anew by
+`PYTHONPATH=src:tests python -m accounting.test_numbers` (or numerics, protocols, live).
 """
 
 import json
