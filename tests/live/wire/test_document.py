@@ -13,11 +13,13 @@ import shuffledp as sdp
 from live import server_support as served
 from live.wire.vectors import ask_all, survey
 from shuffledp import protocols
+from shuffledp.accounting.base import bound_generator
 from shuffledp.live.wire import document, question
 from shuffledp.live.wire.document import Collection, Windows
-from shuffledp.live.wire.promise import Pledge, compute_guarantee
+from shuffledp.live.wire.promise import Pledge, compute_guarantee, set_served_aside
 from shuffledp.live.wire.question import carry
 from shuffledp.live.wire.strict import as_decimal, read_decimal, read_json, write_canonical
+from shuffledp.numerics.rounding import float_above, float_below
 
 COLLECTION = live.make_collection()
 CONTENT = json.loads(COLLECTION.raw)
@@ -763,3 +765,46 @@ def test_windows_begin_and_end():
     found = [two.at(now) for now in (999.5, 1000, 1099.5, 1100, 1199.5, 1200)]
     assert found == [None, 0, 0, 1, 1, None]
     assert (two.opens(0), two.opens(1), two.closes(0), two.closes(1)) == (1000, 1100, 1110, 1210)
+
+
+@pytest.mark.parametrize(
+    ("url", "one_operator"),
+    [
+        ("https" + "://survey.example", False),
+        ("https" + "://survey.example/one-operator", True),
+        ("https" + "://survey.example/one-operator/a", False),
+        ("http" + "://127.0.0.1:8000", True),
+        ("http" + "://localhost", True),
+    ],
+)
+def test_every_address_says_whether_one_operator_plays_all_roles(url, one_operator):
+    found = Collection.read(edited({"shufflers.0.url": url}))
+    assert found.development is one_operator
+    name = found.id.hex()
+    assert found.link == f"{url}/collections/{name}#{name}"
+    assert found.page == f"{url}/c/{name}#{name}"
+
+
+def test_a_document_is_written_in_utf_8_without_blanks():
+    said = {"b": [1, "Gr\u00fc\u00dfe"], "a": None}
+    assert write_canonical(said) == '{"b":[1,"Gr\u00fc\u00dfe"],"a":null}'.encode()
+    for wrong in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="JSON compliant"):
+            write_canonical({"a": wrong})
+
+
+@pytest.mark.parametrize("server", [10**5, 10**6])
+def test_words_of_a_server_take_at_most_half_of_delta(server):
+    """Words of a server and of one device, for each report that is composed."""
+    pledge = dataclasses.replace(COLLECTION.pledge, reports_per_device=3, composed=True)
+    added = bound_generator(1, 3 * server, pledge.epsilon) + bound_generator(1, 7, pledge.epsilon)
+    just = float_above(2 * added)
+    left = set_served_aside(server, 7, dataclasses.replace(pledge, delta=just))
+    assert added <= left <= just - float(added)
+    less = dataclasses.replace(pledge, delta=math.nextafter(float_below(2 * added), 0.0))
+    with pytest.raises(sdp.UnsupportedError) as caught:
+        set_served_aside(server, 7, less)
+    assert str(caught.value) == f"delta={less.delta} is too small for the words of a server"
+    once = dataclasses.replace(less, composed=False)
+    spent = bound_generator(1, server, pledge.epsilon) + bound_generator(1, 7, pledge.epsilon)
+    assert set_served_aside(server, 7, once) == float_below(Fraction(once.delta) - spent)

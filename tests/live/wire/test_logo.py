@@ -118,6 +118,77 @@ def test_a_cut_file_is_refused_in_words(cut):
             pack_logo(raw[: min(cut, len(raw) - 3)])
 
 
+def frame(width, height, code=0xC0):
+    """The segment of a JPEG that says how large it is, and a scan without anything in it."""
+    head = bytes((8,)) + height.to_bytes(2) + width.to_bytes(2) + bytes((1, 1, 0x11, 0))
+    return b"\xff\xd8" + segment(code, head) + segment(0xDA, bytes(4)) + b"\x12\xff\xd9"
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "fine"),
+    [
+        (1, 1, True),
+        (1, 1000, True),
+        (1000, 1, True),
+        (1000, 1000, True),
+        (0, 1, False),
+        (1, 0, False),
+        (1001, 1, False),
+        (1, 1001, False),
+    ],
+)
+def test_sides_have_one_to_a_thousand_pixels(width, height, fine):
+    for raw in (make_png(width, height), frame(width, height)):
+        if fine:
+            assert unpack_logo(pack_logo(raw)) == raw
+        else:
+            with pytest.raises(sdp.ParameterError, match="at most 1,000 x 1,000 pixels"):
+                pack_logo(raw)
+
+
+@pytest.mark.parametrize(
+    ("code", "fine"),
+    [(0xBF, False), (0xC0, True), (0xC1, True), (0xC2, True), (0xC3, False), (0xC5, False)],
+)
+def test_frames_of_three_kinds_are_known(code, fine):
+    """Without one of them nothing says how large the picture is."""
+    raw = frame(2, 3, code)
+    if fine:
+        assert unpack_logo(pack_logo(raw)) == raw
+    else:
+        with pytest.raises(sdp.ParameterError, match="must be a whole JPEG"):
+            pack_logo(raw)
+
+
+def test_a_picture_has_at_most_8000_bytes():
+    raw = make_png()
+    room = 8_000 - len(raw) - 12
+    fits = make_png(more=chunk(b"PLTE", bytes(room)))
+    assert len(fits) == 8_000
+    assert unpack_logo(pack_logo(fits)) == fits
+    with pytest.raises(sdp.ParameterError, match="at most 8,000 bytes: it has 8,001"):
+        pack_logo(make_png(more=chunk(b"PLTE", bytes(room + 1))))
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        (b"\x12\xff\x00\x34", True),
+        (b"\xff\xd0\xff\xd7\xff\x00", True),
+        (b"\xff\xcf", False),
+        (b"\xff\xd8", False),
+        (b"\xff\x01", False),
+    ],
+)
+def test_in_a_scan_only_a_zero_or_a_restart_follows_ff(data, whole):
+    raw = frame(2, 2)[:-3] + data + b"\xff\xd9"
+    if whole:
+        assert unpack_logo(pack_logo(raw)) == raw
+    else:
+        with pytest.raises(sdp.ParameterError, match="must be a whole JPEG"):
+            pack_logo(raw)
+
+
 def test_a_document_has_nothing_but_the_picture():
     """What `pack_logo` would have left out, or written in another way, is refused."""
     hidden = make_png(more=chunk(b"tEXt", b"Author\0somebody"))
