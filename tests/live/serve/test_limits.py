@@ -106,6 +106,48 @@ def test_there_are_fewer_connections_than_files():
     assert limit_connections() <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100
 
 
+@pytest.mark.parametrize(
+    ("soft", "hard", "asked", "fitting"),
+    [
+        (1024, 1 << 20, [(4224, 1 << 20)], 4096),
+        (1024, 2000, [(2000, 2000)], 1872),
+        (1024, -1, [(4224, -1)], 4096),
+        (4224, 1 << 20, [], 4096),
+        (4223, 4223, [], 4095),
+        (100_000, 1 << 20, [], 4096),
+        (-1, -1, [], 4096),
+        (144, 144, [], 16),
+        (145, 145, [], 17),
+        (20, 20, [], 16),
+    ],
+)
+def test_as_many_connections_as_files_can_be_had(monkeypatch, soft, hard, asked, fitting):
+    """128 files are kept for everything else; -1 is no limit."""
+    import resource
+
+    limits, seen = [soft, hard], []
+
+    def set_limits(which, pair):
+        assert which == resource.RLIMIT_NOFILE
+        seen.append(pair)
+        limits[:] = pair
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", set_limits)
+    assert (limit_connections(), seen) == (fitting, asked)
+
+
+def test_a_limit_that_cannot_be_raised_is_kept(monkeypatch):
+    import resource
+
+    def refuse(*_):
+        raise ValueError("not allowed")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1 << 20))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert limit_connections() == 1024 - 128
+
+
 @pytest.mark.parametrize("label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
 def test_a_word_is_no_formula_in_a_spreadsheet(label):
     row = {"label": label, "value": 1.0, "stderr": 1.0, "low": 0.0, "high": 2.0}
