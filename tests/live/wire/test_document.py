@@ -793,7 +793,7 @@ def test_a_document_is_written_in_utf_8_without_blanks():
             write_canonical({"a": wrong})
 
 
-@pytest.mark.parametrize("server", [10**5, 10**6])
+@pytest.mark.parametrize("server", [10**6, 10**8])
 def test_words_of_a_server_take_at_most_half_of_delta(server):
     """Words of a server and of one device, for each report that is composed."""
     pledge = dataclasses.replace(COLLECTION.pledge, reports_per_device=3, composed=True)
