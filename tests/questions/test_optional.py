@@ -154,3 +154,22 @@ def test_words_and_devices_refuse_it(tmp_path: Path) -> None:
     place.write_text(text.format("count") + "[collection]\npeople = 1000\n")
     with pytest.raises(sdp.DataError, match="optional is for files"):
         choose_protocols(*read_survey(place))
+
+
+def test_a_filter_beside_it_takes_the_same_rows_as_before() -> None:
+    """Values that are missing are looked for after a filter by another column, which is none of the questions'."""
+    asked = (question("sum"), sdp.Question(name="way", task="histogram", column="way", optional=True,
+                                           options={"categories": ["car", "bus"]}))  # fmt: skip
+    survey = sdp.Survey(epsilon=50.0, delta=0.0, questions=asked, model="central")
+    found = sdp.ask(
+        pa.table(TABLE), survey, model="central", where="hours < 3", rng=sdp.SeededWords(1)
+    )
+    kept = {
+        name: [each for i, each in enumerate(values) if i % 4 in (0, 2)]
+        for name, values in TABLE.items()
+    }
+    wanted = ask(survey, kept)
+    assert (found.n, wanted.n) == (200, 200)
+    for name in ("sum", "way"):
+        assert found[name].estimate.value == pytest.approx(wanted[name].estimate.value)
+    assert found["way"].estimate.value == pytest.approx([100, 100, 0], abs=2)

@@ -297,7 +297,9 @@ def take_column(
     if chosen is None or opened.reducible:
         return opened
     kept = np.flatnonzero(chosen.choose(beside.__getitem__))
-    return replace(opened, array=array.take(kept), beside={})
+    # A survey may still have to reduce what is left, and reads the filter's columns again.
+    left = {each: column.take(kept) for each, column in beside.items()}
+    return replace(opened, array=array.take(kept), beside=left)
 
 
 def open_data(

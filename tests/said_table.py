@@ -1,0 +1,84 @@
+"""Tables of what is said: whole texts, errors and objects, as they were last agreed on.
+
+A table is a text of expressions, each after `>>>`, and below it what it is: a text as it stands, an error as its type and
+its sentence, and everything else with all its fields and nine digits of each number. Other tests say why something is
+right; a table has a line for every branch, so nothing that is said changes unseen. Look at each line that has changed,
+and write the table anew by `PYTHONPATH=src:tests python -m planner.test_said` (or tasks, questions, engine).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shuffledp.core.errors import ShuffledpError
+
+_MARK = ">>> "
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaidTable:
+    """Expressions and what they are, in a file."""
+
+    path: Path
+    names: Mapping[str, object]
+    """What expressions may speak of."""
+
+    @cached_property
+    def said(self) -> dict[str, str]:
+        found = {}
+        for block in f"\n{self.path.read_text(encoding='utf-8')}".split(f"\n{_MARK}")[1:]:
+            expression, _, said = block.partition("\n")
+            found[expression] = said.strip("\n")
+        return found
+
+    def look(self, expression: str) -> str:
+        try:
+            value = eval(expression, dict(self.names))  # noqa: S307, our own table
+        except ShuffledpError as error:
+            return f"{type(error).__name__}: {error}"
+        text = value if isinstance(value, str) else spell(value)
+        return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+    def check(self, expression: str) -> None:
+        assert self.look(expression) == self.said[expression]
+
+    def write(self) -> None:
+        blocks = (f"{_MARK}{each}\n{self.look(each)}\n" for each in self.said)
+        self.path.write_text("\n".join(blocks), encoding="utf-8")
+
+
+def spell(value: Any) -> str:
+    """Write a value with nine digits of each number, and every field.
+
+    >>> spell((1, 0.1 + 0.2, np.arange(2.0), "a", None))
+    "(1, 0.3, [0.0, 1.0], 'a', None)"
+    """
+    match value:
+        case bool() | np.bool_() | None:
+            return str(value)
+        case int() | np.integer():
+            return str(int(value))
+        case float() | np.floating():
+            return repr(float(f"{value:.9g}"))
+        case np.ndarray():
+            return spell(value.tolist())
+    return _spell_parts(value)
+
+
+def _spell_parts(value: Any) -> str:
+    match value:
+        case Mapping():
+            return f"{{{', '.join(f'{spell(key)}: {spell(each)}' for key, each in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(spell, value))}]"
+        case tuple():
+            return f"({', '.join(map(spell, value))})"
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            parts = (f"{each.name}={spell(getattr(value, each.name))}" for each in fields(value))
+            return f"{type(value).__name__}({', '.join(parts)})"
+    return str(value) if isinstance(value, Enum) else repr(value)
