@@ -82,6 +82,14 @@ def test_more_words_than_were_counted_at_first():
         sdp.protocols.symmetric_unary.make(delta=float(1.5 * needed), **asked)
 
 
+def test_made_once_where_more_words_cost_nothing_that_is_seen(monkeypatch):
+    make, made = sdp.protocols.dummies_histogram.make, []
+    build = make._build
+    monkeypatch.setattr(make, "_build", lambda *_, **own: made.append(1) or build(*_, **own))
+    make(n=10**8, k=20, epsilon=1.0, delta=1e-12)
+    assert len(made) == 1
+
+
 def test_an_epsilon_that_the_generator_cannot_carry_is_lowered():
     """(1 + e^epsilon) times the advantage would be more than delta."""
     most = sdp.protocols.zsum_sparse.make(n=1000, epsilon=45.0, delta=1e-6).guarantee

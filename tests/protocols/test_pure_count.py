@@ -119,7 +119,8 @@ def test_law_of_the_error_is_the_law_of_the_tally():
         step = {sum(sent) - 1 - x: mass for sent, mass in tiny.pmf(x).items()}
         law = added(law, step)
     error = pure_count.PureCountError(randomizer=tiny, users=3, observed=0)
-    first, masses = error._law(*pure_count._turns(tiny, error._size), error._size, 1)
+    moduli, angles = pure_count._turn(tiny, error._size)
+    first, masses = error._law(moduli**3, angles, error._size, 1)
     for noise, mass in law.items():
         assert masses[noise - first] == pytest.approx(float(mass), rel=1e-9)
     assert masses.sum() == pytest.approx(1)

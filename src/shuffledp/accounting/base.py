@@ -43,6 +43,8 @@ _LARGEST_EPSILON = 700.0  # beyond, every delta is at most 1 anyway
 _WITHIN = 1e-6  # relatively: by how much an epsilon may be rounded up
 _AROUND = np.array([0.98, 0.996, 1.004, 1.02])  # times a guess
 _ALONE = 1e-8
+_LEAST_MU = 1e-6  # of a Gaussian pair that is looked for
+_SOON = 4  # evaluations
 _TO_THE_END = np.array([0.9, 0.5, 0.1, 0.01, 1e-4, 1e-6])
 _BEYOND = np.array([0.98, 1.03, 1.3, 4.0])
 
@@ -109,7 +111,7 @@ def gaussian_scale(promise: Promise) -> float:
     >>> round(gaussian_scale(Promise(epsilon=1.0, delta=1e-8)), 3)
     0.196
     """
-    low, high = 1e-6, 50.0
+    low, high = _LEAST_MU, 50.0
     for _ in range(80):
         middle = math.sqrt(low * high)
         over = gaussian_delta(middle, promise.epsilon) > promise.delta
@@ -246,23 +248,67 @@ def find_level(
     largest: float,
     refusal: str,
     tolerance: float = 1e-6,
+    epsilon: float | None = None,
 ) -> float:
     """Find nearly the smallest level of noise with delta_at(level) <= delta; `refusal` if `largest` is not enough.
 
-    The level returned was itself certified, whether or not `delta_at` is perfectly monotone.
+    The level returned was itself certified, whether or not `delta_at` is perfectly monotone. Where it is the curve at
+    `epsilon`, and the level is like a variance, two or three evaluations are enough.
 
     >>> round(find_level(lambda mean: math.exp(-mean), 1e-3, guess=1.0, largest=9.0, refusal=""), 4)
     6.9078
+    >>> near = {"guess": 20.0, "largest": 1e9, "refusal": ""}
+    >>> round(find_level(lambda level: gaussian_delta(level**-0.5, 1.0), 1e-6, epsilon=1.0, **near), 3)
+    17.848
     """
+    guess = min(guess, largest)
+    if epsilon is not None:
+        level, guess = _find_like_variance(delta_at, delta, epsilon, guess, largest, tolerance)
+        if level is not None:
+            return level
     level = find_smallest(
         lambda level: math.log(max(delta_at(level), SMALLEST_DELTA) / delta),
-        guess=min(guess, largest),
+        guess=guess,
         largest=largest,
         tolerance=tolerance,
     )
     if level is None:
         raise UnsupportedError(refusal)
     return level
+
+
+def _find_like_variance(
+    delta_at: Callable[[float], float],
+    delta: float,
+    epsilon: float,
+    guess: float,
+    largest: float,
+    tolerance: float,
+) -> tuple[float | None, float]:
+    """Return a level that is safe and close, if it is soon found, and otherwise where to go on.
+
+    The Gaussian pair with the same delta has a mu that is about one over the root of the level.
+    """
+    wanted = gaussian_scale(Promise(epsilon=epsilon, delta=delta))
+    level, power = guess, -0.5
+    before: tuple[float, float] | None = None
+    for _ in range(_SOON):
+        if not 0 < level < largest or wanted < 2 * _LEAST_MU:
+            break
+        reached = delta_at(level)
+        if not 0 < reached < 1:
+            break
+        mu = gaussian_scale(Promise(epsilon=epsilon, delta=reached))
+        over = math.log(mu / wanted)
+        if reached <= delta and over >= power * tolerance:
+            return level, level
+        if before is not None:
+            power = (over - before[0]) / math.log(level / before[1])
+            if not -2 < power < -0.1:
+                break
+        before = over, level
+        guess = level = level * math.exp(0.3 * tolerance - over / power)
+    return None, min(guess, largest)
 
 
 def invert(delta_at: Callable[[float], float], delta: float, *, tolerance: float = 1e-6) -> float:

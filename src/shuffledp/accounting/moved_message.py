@@ -31,11 +31,11 @@ large by a part in 10^5. The masses at a and b are certified (numerics/masses).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -49,12 +49,6 @@ from shuffledp.numerics.masses import bound_at_most, bound_mass, bound_mills, bo
 from shuffledp.numerics.rounding import UNIT, dyadic_above, float_above, float_below, shorten
 
 _FINE = 1600  # cells where the weight is
-_NEXT_TO_NOTHING = (
-    1e-40  # of several means at once: cells are not chosen for what is that much smaller
-)
-_AT_LEAST_FINER = (
-    4.0  # than coarse cells, a quarter of a deviation wide, whose masses may be a percent too large
-)
 _LARGEST = 10**12
 _CELLS_PER_SD = 32.0
 
@@ -247,36 +241,17 @@ def expect(total: NoiseTotal, inner: Callable[[Floats], Floats]) -> float:
     >>> value >= math.exp(-1.5), value < math.exp(-1.5) * (1 + 1e-6)
     (True, True)
     """
-    return float(expect_each(total, [inner]).item())
-
-
-def expect_each(
-    total: NoiseTotal, inners: Sequence[Callable[[Floats], Floats]], tolerance: float = 0.0
-) -> Floats:
-    """Return the same for each of several D, on the same cells.
-
-    With a tolerance, cells are no finer than what makes it about that part larger.
-    """
 
     def look(starts: Floats) -> tuple[Floats, Floats, Floats]:
         places, masses = total.floor(starts)
-        heights = np.array([inner(places) for inner in inners])  # [D, places]
-        return places, masses, np.minimum.accumulate(heights, axis=1)
+        return places, masses, masses * np.minimum.accumulate(inner(places))
 
-    places, masses, heights = look(_place_coarsely(total))
-    sums = heights @ masses
-    if sums.any() and not total.chooses_places and np.any(np.diff(places) > 1):
-        some = sums > _NEXT_TO_NOTHING * sums.max()
-        finer = math.inf
-        if tolerance:
-            # In a cell, D falls to where the next one begins: so much is lost, and less if they are finer.
-            lost = float((-np.diff(heights[some]) @ masses[:-1] / sums[some]).max())
-            finer = max(lost / tolerance, _AT_LEAST_FINER)
-        weights = masses * heights[some] / sums[some, None]
-        _, masses, heights = look(_refine(places, weights.max(axis=0), finer))
-        sums = heights @ masses
-    means: Floats = np.minimum(sums * (1 + (len(masses) + 2) * UNIT) + 1e-300, 1.0)
-    return means
+    places, masses, terms = look(_place_coarsely(total))
+    mean = float(terms.sum())
+    if mean and not total.chooses_places and np.any(np.diff(places) > 1):
+        _, masses, terms = look(_refine(places, terms / mean))
+        mean = float(terms.sum())
+    return min(mean * (1 + (len(masses) + 2) * UNIT) + 1e-300, 1.0)
 
 
 def _place_coarsely(total: NoiseTotal) -> Floats:
@@ -308,14 +283,24 @@ def place_finely(total: NoiseTotal) -> Floats:
     return distinct(np.floor(np.concatenate([rest, fine])))
 
 
-def _refine(places: Floats, weights: Floats, finer: float) -> Floats:
-    """Return the same cells, and from the first to the last that matters this many times as many, or _FINE."""
+def merge_cells(places: Floats, masses: Floats, width: float) -> tuple[Floats, Floats]:
+    """Merge cells that begin within the same `width`; what lies in them is moved to the first place.
+
+    >>> merge_cells(np.array([0.0, 5.0, 6.0, 7.0]), np.array([0.1, 0.2, 0.3, 0.4]), 3.0)
+    (array([0., 5., 6.]), array([0.1, 0.2, 0.7]))
+    """
+    block = np.floor(places / width)
+    first = np.flatnonzero(np.append(True, np.diff(block) > 0))
+    return places[first], np.add.reduceat(masses, first) * (1 + len(masses) * UNIT)
+
+
+def _refine(places: Floats, weights: Floats) -> Floats:
+    """Return the same cells, and _FINE or all of them from the first to the last that matters."""
     matters = np.flatnonzero(weights > 1e-13)
     first, last = int(matters[0]), int(matters[-1])
     low = places[max(first - 1, 0)]
     high = places[min(last + 1, len(places) - 1)]
-    cells = min(_FINE, finer * (last - first + 2), high - low + 1)
-    fine = np.linspace(low, high, math.ceil(cells))
+    fine = np.linspace(low, high, math.ceil(min(_FINE, high - low + 1)))
     return distinct(np.concatenate([places, np.floor(fine)]))
 
 
@@ -323,9 +308,9 @@ _LARGEST_EPSILON = 400.0  # delta does not increase with epsilon, so this one se
 _LARGE_EPSILON = 10.0  # beyond, noise is little like a Gaussian
 _BITS = 48
 _LARGEST_TABLE = 4_000_000
-_PER_EPSILON = 250_000  # what of a table takes as long as one epsilon without it
+_PER_EPSILON = 250  # columns of a table that take as long as one epsilon without it
 _CACHED = 1 << 15  # numbers of each of the arrays that are alive at a time
-_TOLERANCE = 2e-3  # of curves that are too long for a table
+_TOLERANCE = 2e-3  # of many deltas at once
 _RARE = 2.0**-100
 _RAREST = 101 * math.log(2)
 _BELOW = 24.0  # tails end where masses have fallen by e^-24
@@ -355,11 +340,7 @@ class TwoBins(Batch):
         """
         growths = np.array([_growth(float(epsilon)) for epsilon in epsilons])
         places, masses = self.total.floor(place_finely(self.total))
-        size = len(places) * _count_columns(float(places[-1]), growths)
-        worth = size <= _PER_EPSILON * len(growths) or find_step(self.total) == 1
-        if size > _LARGEST_TABLE or not worth:
-            inners = [partial(_fair_inner, growth=growth) for growth in growths.tolist()]
-            return expect_each(self.total, inners, _TOLERANCE)
+        places, masses = merge_cells(places, masses, _find_width(self.total.mean, growths))
         return _expect_fairly(places, masses, growths)
 
     def epsilon(self, delta: float) -> float:
@@ -371,7 +352,8 @@ class TwoBins(Batch):
 def _find_delta(bins: TwoBins, epsilon: float) -> float:
     growth = _growth(epsilon)
     if not bins.total.chooses_places and find_step(bins.total) == 1:
-        return float(bins.deltas(np.array([epsilon])).item())
+        cells = bins.total.floor(place_finely(bins.total))
+        return float(_expect_fairly(*cells, np.array([growth])).item())
     return expect(bins.total, lambda t: _fair_inner(t, growth))
 
 
@@ -526,6 +508,7 @@ def poisson_level(*, epsilon: float, delta: float) -> float:
         guess=_guess_mean(epsilon, delta),
         largest=4e11,
         refusal=f"epsilon={epsilon!r} needs more noise than this routine handles",
+        epsilon=epsilon,
     )
 
 
@@ -546,6 +529,7 @@ def independent_level(*, n: int, epsilon: float, delta: float, bits: int = _BITS
         guess=_guess_mean(epsilon, delta) / n,
         largest=0.5,
         refusal=f"n={n} users are too few for epsilon={epsilon!r}, delta={delta!r}",
+        epsilon=epsilon,
     )
     return dyadic_above(gamma, bits)
 
@@ -572,6 +556,7 @@ def dummies_level(
         guess=2 * _guess_mean(epsilon, delta) / (n * float(pair)),
         largest=min(1e12 / n, 1e9),
         refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
+        epsilon=epsilon,
     )
     return dyadic_above(level, bits)
 
@@ -584,7 +569,12 @@ def _find_few(n: int, epsilon: float, delta: float) -> float | None:
         return None
     with suppress(UnsupportedError):
         level = find_level(
-            lambda p: _few_dummies(n, p).delta(epsilon), delta, guess=guess, largest=0.5, refusal=""
+            lambda p: _few_dummies(n, p).delta(epsilon),
+            delta,
+            guess=guess,
+            largest=0.5,
+            refusal="",
+            epsilon=epsilon,
         )
         return shorten(level)
     return None
@@ -608,6 +598,16 @@ def _place(t: Floats, growth: float | Floats) -> Floats:
     return k
 
 
+def _find_width(mean: float, growths: Floats) -> float:
+    """Return how far T may be moved down without D_T growing by more than _TOLERANCE for any of these growths.
+
+    D_t falls like e^(-t KL) / sqrt(t), KL the divergence of a coin with probability 1 / (E + 1) from a fair one.
+    """
+    head = 1 / (float(growths.max()) + 2)
+    divergence = math.log(2) + head * math.log(head) + (1 - head) * math.log1p(-head)
+    return _TOLERANCE / (divergence + 1 / max(mean, 1.0))
+
+
 def _count_columns(t: float, growths: Floats) -> int:
     """Return how many columns below the largest k matter: what lies beyond them is bounded by the tail."""
     last = np.array([t])
@@ -620,7 +620,12 @@ def _count_columns(t: float, growths: Floats) -> int:
 def _expect_fairly(t: Floats, masses: Floats, growths: Floats) -> Floats:
     """Bound E[D_T] from above for each growth, if T is at each t with at most this mass."""
     slack = 1 + (len(masses) + 2) * UNIT
-    means = np.minimum.accumulate(_bound_fairly(t, growths), axis=1) @ masses
+    columns = _count_columns(float(t[-1]), growths)
+    if columns * len(t) <= _LARGEST_TABLE and columns <= _PER_EPSILON * len(growths):
+        inner = _bound_fairly(t, growths)
+    else:
+        inner = np.array([_fair_inner(t, growth) for growth in growths.tolist()])
+    means = np.vecdot(np.minimum.accumulate(inner, axis=1), masses)
     deltas: Floats = np.minimum(means * slack + 1e-300, 1.0)
     return deltas
 

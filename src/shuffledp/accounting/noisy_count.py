@@ -148,6 +148,7 @@ def binomial_level(
         guess=guess,
         largest=0.5,
         refusal=f"{n} honest users are too few for epsilon={epsilon!r}, delta={delta!r}",
+        epsilon=epsilon,
     )
     return dyadic_above(gamma, bits)
 

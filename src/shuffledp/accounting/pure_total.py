@@ -273,8 +273,8 @@ class _Tilted:
         weights = np.full(largest.shape[1], 2.0)
         weights[0] = weights[-1] = 1.0
         power = np.exp((self.users - 1) * np.log(largest))
-        in_powers = self.users * off * (power @ weights) / N
-        norm = np.sqrt((power**2 @ weights) / N)
+        in_powers = self.users * off * np.einsum("ij,j->i", power, weights) / N
+        norm = np.sqrt(np.einsum("ij,ij,j->i", power, power, weights) / N)
         back = _LEVEL_IN_NORM * math.log2(N) * UNIT * norm
         error: Floats = 1.1 * in_powers + back + math.exp(-_FADED)
         return error
@@ -303,21 +303,29 @@ class _Tilted:
 
     def _log_moment(self, thetas: Floats) -> Floats:
         """Return ln E[e^(theta T)] of the others' total, up to the same linear term for all."""
-        m0, m1 = self.law(self.g0, thetas)[1], self.law(self.g0[::-1], thetas)[1]
         others = self.ones + self.zeros
-        moment: Floats = self.ones * m1 + self.zeros * m0 + thetas * (others * self.d / 2)
+        moment: Floats = thetas * (others * self.d / 2)
+        for g, count in ((self.g0, self.zeros), (self.g0[::-1], self.ones)):
+            if count:
+                moment += count * self.law(g, thetas)[1]
         return moment
 
     def _moments(self, thetas: Floats) -> tuple[Floats, Floats]:
         """Compute the mean and standard deviation of the others' tilted total."""
-        z = np.arange(self.d + 1.0)
         mean, variance = np.zeros(len(thetas)), np.zeros(len(thetas))
         for g, count in ((self.g0, self.zeros), (self.g0[::-1], self.ones)):
-            q = self.law(g, thetas)[0]
-            first = q @ z
-            mean += count * first
-            variance += count * (q @ z**2 - first**2)
+            if count:
+                first, square = self._moments_of_one(g, thetas)
+                mean += count * first
+                variance += count * square
         return mean, np.sqrt(np.maximum(variance, 1e-6))
+
+    def _moments_of_one(self, g: Floats, thetas: Floats) -> tuple[Floats, Floats]:
+        """Compute the mean and variance of one user's tilted number."""
+        q, z = self.law(g, thetas)[0], np.arange(self.d + 1.0)
+        # Products of matrices of this size wake up more threads, which wait at full speed.
+        first = np.vecdot(q, z)
+        return first, np.vecdot(q, z**2) - first**2
 
     def _window(self, centre: float, N: int) -> Counts:
         """Return the totals that a transform of length N tells apart, around the mean of the others."""
@@ -342,8 +350,13 @@ class _Tilted:
     def _tilts(self, step: float) -> tuple[Floats, Floats]:
         """Return tilts whose means are about `step` standard deviations apart, over the whole range."""
         last = float(np.abs(np.diff(self.g0)).max()) + math.log(self.users * self.d) + 8
-        grid = np.linspace(-last, last, 4001)
-        mean, spread = self._moments(grid)
+        half = np.linspace(0, last, 2001)
+        grid = np.concatenate([-half[:0:-1], half])
+        # The mirror image, tilted to the other side: one of the two laws is enough.
+        one, square = self._moments_of_one(self.g0, grid)
+        mean = self.zeros * one + self.ones * (self.d - one[::-1])
+        variance = self.zeros * square + self.ones * square[::-1]
+        spread = np.sqrt(np.maximum(variance, 1e-6))
         # Near the ends a step of one total is as good as one of a standard deviation.
         pace = np.diff(mean) / np.maximum(spread[1:], 0.7)
         way = np.append(0.0, np.cumsum(pace))

@@ -92,7 +92,7 @@ def worst_case(protocol: ShuffleProtocol, *, n: int, size: int, bins: bool) -> W
 
 def _worst_value(at: Callable[[int], float], last: int) -> tuple[int, float]:
     """Choose the worst value: bins differ at most in how a code shares them out."""
-    values = {x: at(x) for x in (0, last // 2, last)}
+    values = {x: at(x) for x in ((0, last // 2, last) if last < _FEW else (0, last))}
     return (0, values[0]) if _flat(values) else _peak(at, values, _some(last + 1), last)
 
 

@@ -159,14 +159,17 @@ class CountMin:
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Deal row by row: the users' cells, and all dummies together."""
-        n, row = int(inputs.sum()), self.row
+        row = self.row
+        counts = [row.deal(own, source).counts for own in self.count_own(inputs)]
+        return Tally(counts=np.concatenate(counts), users=int(inputs.sum()))
+
+    def count_own(self, inputs: Counts) -> Counts:
+        """Return the messages in each cell without any noise: [rows, width]."""
         held = np.flatnonzero(inputs)
-        cells, counts = self.cells(held), []
-        for t in range(self.rows):
-            own = np.zeros(self.width, dtype=np.int64)
-            np.add.at(own, cells[t] - t * self.width, inputs[held])
-            counts.append(row.deal(own, source).counts)
-        return Tally(counts=np.concatenate(counts), users=n)
+        own = np.zeros((self.rows, self.width), dtype=np.int64)
+        for t, cells in enumerate(self.cells(held)):
+            np.add.at(own[t], cells - t * self.width, inputs[held])
+        return own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -302,9 +305,14 @@ class CountMinAnalyzer:
         return self._estimate(tally, self._everything(), self.randomizer.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """Return an estimate for this data set: the functions are public, and who collides is theirs to say."""
-        dealt = self.randomizer.deal(inputs, SeededWords(0))
-        return self._estimate(dealt, self._everything(), None)  # a million names would take long
+        """Return an estimate for this data set: the functions are public, and who collides is theirs to say.
+
+        The noise of one row serves for all of them, since a category is in other cells there.
+        """
+        own = self.randomizer.count_own(inputs)
+        noise = self.randomizer.row.deal(own[0], SeededWords(0)).counts - own[0]
+        tally = Tally(counts=(own + noise).ravel(), users=int(inputs.sum()))
+        return self._estimate(tally, self._everything(), None)  # a million names would take long
 
     def estimate_of(self, tally: Tally, categories: ArrayLike) -> Estimate:
         """Return the answer for some categories only: for domains too large to list.
@@ -345,8 +353,8 @@ class CountMinAnalyzer:
         )
 
     def variance(self, inputs: Counts) -> Floats:
-        own = inputs.astype(np.float64)
-        return self._variance(float(own @ own) - own**2, int(inputs.sum()))
+        squares = np.square(inputs, dtype=np.float64)
+        return self._variance(squares.sum() - squares, int(inputs.sum()))
 
     def _everything(self) -> Codes:
         if self.randomizer.k > _ALL:
@@ -524,6 +532,7 @@ def rows_level(
         guess=level * each,
         largest=2 * (level + 10) * each,
         tolerance=5e-4,
+        epsilon=epsilon,
         refusal=f"epsilon={epsilon!r} needs more dummies than this routine handles",
     )
     return dyadic_above(rho, bits)

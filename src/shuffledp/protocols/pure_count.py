@@ -146,10 +146,11 @@ class PureCount:
 class PureCountError:
     """The law of the noise, for every number of holders, by a Fourier transform.
 
-    Somebody who holds the bit turns a frequency by o, anybody else by z, |o|, |z| <= 1. Both are evaluated term by
-    term, and are off by 16 d + 64 units of 2^-53 at most; a product of `users` of them by as many times that. A sum
-    over the law is off by at most sqrt(size) times the largest error of its transform, and by the 8 log2(size) units
-    of the transform back: less.
+    Somebody who does not hold the bit turns a frequency by z, |z| <= 1, anybody else by its conjugate: their noise is
+    the mirror image. It is the transform of a law, off by 8 log2(size) units of 2^-53 (see accounting/pure_total). A
+    product of `users` of them is a power of the modulus and a multiple of the angle: off by as many times that, and by
+    8 units of the modulus, 25 of the angle and 20 of its multiple, each time. A sum over the law is off by at most
+    sqrt(size) times the largest error of its transform, and by the 8 log2(size) units of the transform back: less.
     """
 
     randomizer: PureCount
@@ -164,14 +165,15 @@ class PureCountError:
     def interval(self, value: Value, level: float) -> Interval:
         """Return every count whose two tails at the observed number are both above (1 - level) / 2."""
         tail, size = (1 - valid_level(level)) / 2, self._size
-        error = (self.users + 1) * (16 * self.randomizer.d + 64) * 2.0**-53 * math.sqrt(size)
+        error = (self.users + 1) * (8 * math.log2(size) + 64) * 2.0**-53 * math.sqrt(size)
         if tail < 20 * error:
             return self._bound_interval(value, level)
-        zero, one = _turns(self.randomizer, size)
+        moduli, angles = _turn(self.randomizer, size)
+        moduli = moduli**self.users
 
         def tails(holders: int) -> tuple[float, float]:
             # Pr[ones <= observed] and Pr[ones >= observed].
-            first, law = self._law(zero, one, size, holders)
+            first, law = self._law(moduli, angles, size, holders)
             at = self.observed - holders - first  # the place of the noise
             return float(law[: max(at + 1, 0)].sum()), float(law[max(at, 0) :].sum())
 
@@ -202,27 +204,25 @@ class PureCountError:
         reach = min(self.users * d, math.ceil(16 * self.stderr + 48 * d))
         return 1 << (2 * reach + 1).bit_length()
 
-    def _law(self, zero: _Waves, one: _Waves, size: int, holders: int) -> tuple[int, Floats]:
+    def _law(self, moduli: Floats, angles: Floats, size: int, holders: int) -> tuple[int, Floats]:
         """Return the law of the noise from some integer on."""
         rate = float(self.randomizer.rate)
-        law = np.fft.irfft(zero ** (self.users - holders) * one**holders, size)
+        waves: _Waves = moduli * np.exp(1j * (self.users - 2 * holders) * angles)
         # On a circle: it is cut open opposite the mean.
         first = round(rate * (self.users / 2 - holders)) - size // 2
-        return first, np.maximum(np.roll(law, -first), 0.0)
+        return first, np.maximum(np.roll(np.fft.irfft(waves, size), -first), 0.0)
 
 
 @lru_cache(maxsize=8)
-def _turns(randomizer: PureCount, size: int) -> tuple[_Waves, _Waves]:
-    """Return the transforms of one person's noise: somebody who draws adds z - (d - 1) / 2 - x."""
+def _turn(randomizer: PureCount, size: int) -> tuple[Floats, Floats]:
+    """Return modulus and angle of the transform of one person's noise: who draws adds z - (d - 1) / 2 - x; x is 0."""
     d, rate = randomizer.d, float(randomizer.rate)
     drawn = np.array(randomizer.noise, dtype=np.float64)
-    drawn *= rate / drawn.sum()
-    t = -2 * math.pi / size * np.arange(size // 2 + 1)
-    zero, one = (np.full(len(t), 1 - rate, dtype=np.complex128) for _ in range(2))
-    for z, share in enumerate(drawn.tolist()):
-        zero += share * np.exp(1j * t * (z - d // 2))
-        one += share * np.exp(1j * t * (z - d // 2 - 1))
-    return zero, one
+    law = np.zeros(size)
+    law[np.arange(d + 1) - d // 2] = drawn * (rate / drawn.sum())
+    law[0] += 1 - rate
+    waves = np.fft.rfft(law)
+    return np.abs(waves), np.angle(waves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,10 +421,15 @@ def _fewest_messages(s: float, epsilon: float, users: int, word_bits: int) -> _C
     """Return the candidate of this decay with the fewest messages, and as much noise as usual."""
     # About 2.5 users who draw noise are needed at epsilon = 1, and as many more as it is smaller.
     usual = min(0.5, 2.5 / (min(epsilon, 1.0) * users))
-    fits = _Candidate(d=3, s=s, p=usual, word_bits=word_bits)
-    while fits.d <= _MOST and fits.d * users <= _LARGEST and not fits.is_safe_far_out(epsilon):
-        fits = replace(fits, d=fits.d + 2)
-    return None if fits.d > _MOST or fits.d * users > _LARGEST else fits
+    fits = [
+        _Candidate(d=d, s=s, p=usual, word_bits=word_bits)
+        for d in range(3, min(_MOST, _LARGEST // users) + 1, 2)
+    ]
+    # The more messages, the smoother the law far out; too many for the words are the last ones.
+    place = bisect_left(
+        fits, True, key=lambda each: each.device is None or each.is_safe_far_out(epsilon)
+    )
+    return fits[place] if place < len(fits) and fits[place].device is not None else None
 
 
 def find_fewest(epsilon: float, users: int, word_bits: int) -> int:

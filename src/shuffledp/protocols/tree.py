@@ -281,6 +281,7 @@ def joint_poisson_level(*, parts: int, epsilon: float, delta: float) -> float:
         largest=1e9,
         refusal=f"epsilon={epsilon!r} needs more noise than this routine handles",
         tolerance=5e-4,
+        epsilon=epsilon,
     )
 
 

@@ -333,7 +333,10 @@ def _set_aside(
     if promise.delta == 0:  # a pure promise has nothing to leave
         parts = build(promise)
         return parts, promise, _count_words(parts)
-    wanted, words = Fraction(promise.delta), 1  # a device reads at least one
+    wanted = Fraction(promise.delta)
+    # Where it costs nothing that is seen, so many words are counted at first that most devices are made once.
+    ample = bound_generator(crowd.n, _AMPLE, promise.epsilon) <= wanted * _UNSEEN
+    words = _AMPLE if ample else 1  # a device reads at least one
     while True:
         added = bound_generator(crowd.n, words, promise.epsilon)
         if 2 * added > wanted and promise.epsilon > _HUGE:
@@ -531,6 +534,7 @@ def _first_of(shape: Callable[[float], int], low: float, high: float) -> float:
 
 _LARGEST_EPSILON0 = 60.0
 _HUGE = 20.0  # the noise of any larger epsilon is as good as none
+_AMPLE, _UNSEEN = 1024, Fraction(1, 10**9)  # words of a person, and a part of delta
 _TOLERANCE = 1e-4
 _TRIES = 6
 _STEP, _STEPS = 0.02, 50  # shapes change when e^epsilon0 doubles, or more often

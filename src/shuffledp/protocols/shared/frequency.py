@@ -121,8 +121,12 @@ class FrequencyAnalyzer:
     def variance(self, inputs: Counts) -> Floats:
         holder, other, noise = _variances(self)
         own = inputs.astype(np.float64)
-        of_all = float(int(inputs.sum()) * noise)
-        variance: Floats = own * holder + (own.sum() - own) * other + of_all
+        # In place: a million categories are long arrays.
+        variance: Floats = own.sum() - own
+        variance *= other
+        own *= holder
+        variance += own
+        variance += float(int(inputs.sum()) * noise)
         return variance
 
 
