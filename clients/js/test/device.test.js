@@ -178,6 +178,27 @@ test("a report that is settled is forgotten, whatever its messages and its token
   }
 });
 
+test("a report whose code is not taken waits for another one, which is kept and sent", async () => {
+  const text = report.document.replace('"tokens":false', '"tokens":true'), raw = utf8(text);
+  const collection = await Collection.read(raw, toHex(await sha256(raw)));
+  const outbox = new MemoryOutbox(), [first, second] = [7, 9].map((byte) => new Uint8Array(32).fill(byte));
+  const { bodies, fetch } = fakeShuffler([failed("unknown_token"), failed("token_spent"), new Error("lost"), FINE]);
+  const device = new Device(outbox, { fetch });
+  await device.answer(collection, answers, 1150, first);
+  for (const reason of ["unknown_token", "token_spent"]) {
+    await assert.rejects(device.send(collection, 1, second), (/** @type {any} */ error) =>
+      error.reason === reason && error.message === `${reason}: the code was not taken; the report is kept`);
+    const [kept] = await outbox.all();
+    assert.deepEqual([kept.state, kept.token], ["pending", "09".repeat(32)]);
+  }
+  await assert.rejects(device.send(collection, 1, first), /lost/);
+  const [kept] = await outbox.all();
+  assert.deepEqual([kept.state, kept.token], ["sent", "07".repeat(32)]);
+  assert.equal(await device.send(collection, 1), "acknowledged");
+  const tokens = await Promise.all(bodies.map(async (body) => (await innersOf(body, collection)).slice(0, 64)));
+  assert.deepEqual(tokens.map((each) => each.slice(0, 2)), ["09", "09", "07", "07"]);
+});
+
 test("a server that never stops sending is not listened to for ever", async () => {
   const collection = await load();
   let given = 0;

@@ -586,6 +586,8 @@ test("JSON that is refused is told by the rule that it breaks", () => {
   assert.throws(() => readJson(new Uint8Array((1 << 20) + 1).fill(32)), { message: "document: it has more than 1048576 bytes" });
   const found = readJson(utf8('\t{"a" : "\\"\\\\\\/\\u00e9\\ud83d\\ude00" }\n'));
   assert.equal(found.a, '"\\/é😀');
+  const spaced = readJson(utf8(' { "a" : { } , "b" : [ ] , "c" : [ 1 , { "d" : null } ] } '));
+  assert.deepEqual(JSON.parse(JSON.stringify(spaced)), { a: {}, b: [], c: [1, { d: null }] });
   const edges = readJson(utf8('{"a":-9007199254740991,"b":-0,"c":[],"d":{},"e":[0,[{"f":null}]],"toString":true,"":false}'));
   assert.deepEqual({ ...edges, d: { ...edges.d }, e: [0, [{ ...edges.e[1][0] }]] }, { a: -Number.MAX_SAFE_INTEGER, b: 0, c: [], d: {}, e: [0, [{ f: null }]], toString: true, "": false });
   assert.ok(Object.is(edges.b, 0));
