@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from number_table import NumberTable
+from number_table import CLOSE, NumberTable
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Cells, Integers, Reals
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.core.protocol import Crowd, Promise
+from shuffledp.core.protocol import Crowd, Look, Promise
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.protocols import (
     bundle,
@@ -42,6 +42,7 @@ from shuffledp.protocols import (
     server_noise,
     several_values,
     sparse_histogram,
+    spec,
     split_and_mix,
     subset_selection,
     tree,
@@ -100,10 +101,6 @@ MODULES = (
 )
 
 
-CLOSE = 1e-8
-"""Relative: other versions of SciPy round differently where a search begins."""
-
-
 def promise(epsilon, delta):
     return Promise(epsilon=epsilon, delta=delta)
 
@@ -149,6 +146,39 @@ def answer(protocol, seed=1, level=0.9):
     return [found.value, found.stderr, found.interval(level), found.limits]
 
 
+def look_for(people, codes, wanted, *, bits, **given):
+    """Everything that is said of words: of those that are found, and of some that are chosen before looking."""
+    made = make("hashed_prefixes", n=people, bits=bits, seed=1, honest=1.0, **given)
+    device, analyzer = made.randomizer, made.analyzer
+    shares = np.array([people // 2 ** (place + 1) for place in range(len(codes))])
+    rest = people - int(shares.sum())
+    others = np.arange(rest, dtype=np.uint64) * 7919 % (1 << bits)
+    held = device.deal_words(np.array(codes, dtype=np.uint64), shares, SeededWords(1))
+    held = held + device.deal_words(others, np.ones(rest, dtype=np.int64), SeededWords(2))
+    tally = Tally(counts=held + device.deal_noise(people, SeededWords(3)), users=people)
+    found, counted = analyzer.find(tally), analyzer.count(tally, wanted)
+    said = analyzer.estimate(tally)
+    return [
+        [found.codes, found.values, found.seen, found.threshold],
+        [counted.value, counted.stderr],
+        [said.value, said.stderr, said.interval(0.9), said.limits],
+        said.error.sight.find_count(0.5),
+    ]
+
+
+def hints(name):
+    """What the planner is told of a protocol."""
+    told = spec(name).hints
+    return [
+        list(Look).index(told.look),
+        told.any_size,
+        told.levels,
+        told.frugal is not None,
+        [number for _, number in told.wins],
+        told.least and told.least(Crowd(n=1000, honest=1.0), Promise(epsilon=1.0, delta=1e-6), k=5),
+    ]
+
+
 def is_refused(make):
     try:
         make()
@@ -176,7 +206,9 @@ TABLE = NumberTable(
         "cut": cut,
         "deal": deal,
         "inf": math.inf,
+        "hints": hints,
         "is_refused": is_refused,
+        "look_for": look_for,
         "make": make,
         "part": part,
         "personal": personal,
