@@ -808,3 +808,31 @@ def test_words_of_a_server_take_at_most_half_of_delta(server):
     once = dataclasses.replace(less, composed=False)
     spent = bound_generator(1, server, pledge.epsilon) + bound_generator(1, 7, pledge.epsilon)
     assert set_served_aside(server, 7, once) == float_below(Fraction(once.delta) - spent)
+
+
+def test_a_document_has_at_most_a_megabyte():
+    fits = b'{"a":' + b" " * ((1 << 20) - 7) + b"1}"
+    assert read_json(fits) == {"a": 1}
+    with pytest.raises(sdp.WireError) as caught:
+        read_json(b" " + fits)
+    assert str(caught.value) == "document: it has 1,048,577 bytes, more than 1,048,576"
+
+
+def test_at_most_366_answers_are_composed():
+    """So many questions for half a year: the limit is of answers, not of reports."""
+    made = protocols.rr.make_local(epsilon=0.01)
+    questions = [
+        dataclasses.replace(COLLECTION.questions[1], name=name, protocol=made) for name in "ab"
+    ]
+    pledge = dataclasses.replace(COLLECTION.pledge, composed=True, delta=1e-3)
+    most = dataclasses.replace(pledge, reports_per_device=183)
+    assert 0 < compute_guarantee(questions, most).epsilon <= 3.66
+    more = dataclasses.replace(pledge, reports_per_device=184)
+    with pytest.raises(sdp.UnsupportedError) as caught:
+        compute_guarantee(questions, more)
+    assert str(caught.value) == (
+        "184 reports of 2 questions are more than 366 answers to compose: promise each report by itself "
+        "(composed = false), or take fewer"
+    )
+    alone = dataclasses.replace(more, composed=False)
+    assert compute_guarantee(questions, alone).epsilon <= 0.02

@@ -70,6 +70,8 @@ def test_a_jpeg_keeps_what_draws(options):
         (make_png(noise=MOST_BYTES), "at most 8,000 bytes"),
         (make_png()[:-1], "must be a whole PNG"),
         (make_png().replace(b"IHDR", b"IHDQ"), "must be a whole PNG"),
+        (make_png()[:-1] + b"\0", "must be a whole PNG"),
+        (make_png(more=chunk(b"tEXt", b"one") + chunk(b"IHDR", bytes(13))), "must be a whole PNG"),
         (make_png().replace(b"IDAT", b"IDAS"), "must be a whole PNG"),
         (b"\xff\xd8", "must be a whole JPEG"),
         (b"\xff\xd8\xff\xd9", "must be a whole JPEG"),
