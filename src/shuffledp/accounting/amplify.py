@@ -1,4 +1,4 @@
-"""Amplification by shuffling: what n people who each run an epsilon0-local randomizer get together.
+"""Amplification by shuffling: the guarantee of n people who each run an epsilon0-local randomizer.
 
 One question, several theorems: `profile` is the minimum of all that apply, and `amplify` states the best
 (epsilon, delta) with the name of the theorem behind it. Both are about the ideal law, of uniform words; a
@@ -82,7 +82,7 @@ class ShuffledProfile(Batch):
         return min(bound.curve.delta(epsilon) for bound in self.bounds)
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """Return the same at each of these, in less time.
+        """Return the same at each of these epsilons, in less time.
 
         >>> profile(epsilon0=1.0, n=10_000, honest=1).deltas(np.array([0.02, 0.04])).round(6)
         array([3.05e-04, 3.00e-06])

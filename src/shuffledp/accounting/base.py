@@ -56,7 +56,7 @@ class Batch(ABC):
 
     @abstractmethod
     def deltas(self, epsilons: Floats) -> Floats:
-        """Bound the true delta at each of these from above."""
+        """Bound the true delta at each of these epsilons from above."""
 
 
 def find_deltas(curve: Profile, epsilons: Floats) -> Floats:

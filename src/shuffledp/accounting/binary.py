@@ -372,7 +372,7 @@ class BinaryResponse(Batch):
         return 0.0 if worst is None else _as_delta(worst[2])
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """Return the same at each of these, in less time: neighbours start from each other's cells.
+        """Return the same at each of these epsilons, in less time: neighbours start from each other's cells.
 
         >>> shuffled = BinaryResponse(n=1_000, flip=Fraction(1, 4))
         >>> shuffled.deltas(np.array([0.05, 0.1])).round(6)
@@ -539,7 +539,7 @@ class _Cells(NamedTuple):
     hi: Floats
     upper: Floats
     known: float
-    """The logarithm for the worst data set that was looked at."""
+    """The logarithm for the worst data set that was tried."""
 
 
 def _find_cells(point: FlipPoint, n: int, start: _Cells | None = None) -> _Cells:

@@ -95,7 +95,7 @@ class Blanket:
         return float(self.deltas(np.array([epsilon]), n).item())
 
     def deltas(self, epsilons: Floats, n: int) -> Floats:
-        """Return the same at each of these, in little more time than one.
+        """Return the same at each of these epsilons, in little more time than one.
 
         >>> generic_blanket(epsilon0=1.0).deltas(np.array([0.02, 0.04]), 10_000).round(6)
         array([3.05e-04, 3.00e-06])
@@ -151,7 +151,7 @@ class BlanketProfile(Batch):
         return float(self.deltas(np.array([epsilon])).item())
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """Return the same at each of these, in little more time than one."""
+        """Return the same at each of these epsilons, in little more time than one."""
         deltas, some = np.zeros(len(epsilons)), epsilons < self.epsilon0
         if some.any():
             each = [blanket.deltas(epsilons[some], self.n) for blanket in self.blankets]

@@ -104,7 +104,7 @@ class Clones(Batch):
         return float(self.deltas(np.array([epsilon])).item())
 
     def deltas(self, epsilons: Floats) -> Floats:
-        """Return the same at each of these, in little more time than one.
+        """Return the same at each of these epsilons, in little more time than one.
 
         >>> clones_2023(epsilon0=1.0, n=10_000).deltas(np.array([0.02, 0.04])).round(6)
         array([3.05e-04, 3.00e-06])

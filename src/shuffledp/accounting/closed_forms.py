@@ -355,7 +355,7 @@ class BoundLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundComparison:
-    """One message from each of n people, as in `profile`, and all that is known of them once they are shuffled.
+    """All bounds on one shuffled message from each of n people, with the arguments of `profile`.
 
     >>> shuffled = BoundComparison(epsilon0=1.0, n=10_000, honest=1)
     >>> lines = shuffled.compare(1e-6)

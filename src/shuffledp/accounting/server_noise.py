@@ -1,9 +1,10 @@
-r"""Privacy of reports among messages that a server adds: discrete Laplace numbers of them, cut at L.
+r"""Privacy of reports among messages that a server adds, whose numbers are discrete Laplace, cut at L.
 
-One person's message moves from one bin to another. Each bin has a number of dummies of its own (`numerics.cut_laplace`), so
-one number goes up by one and another one down: two *moves*. In a count the two numbers have a fixed total: one move. A
-move changes probabilities by a factor of at most e^a, but for the end of mass f that nothing else reaches. With C moves,
-each up by r_u = e^a with mass u, down by r_d = e^-a with mass d, and out of reach with mass f,
+One person's message moves from one bin to another. Each bin has a number of dummies of its own
+(`numerics.cut_laplace`), so one number goes up by one and another one down: two *moves*. In a count the two numbers
+have a fixed total: one move. A move changes probabilities by a factor of at most e^a, but for the end of mass f that
+nothing else reaches. With C moves, each up by r_u = e^a with mass u, down by r_d = e^-a with mass d, and out of reach
+with mass f,
 
     D_R = 1 - (1 - f)^C + sum_j binom(C, j) u^j d^(C - j) (1 - R / (r_u^j r_d^(C - j)))_+
 
@@ -15,17 +16,16 @@ attacker whether it is one of the two categories that differ, which happens with
 
     delta(epsilon) = (p - E q) D_R,   E = e^epsilon,   R = (E p - q) / (p - E q)   (0 if p <= E q).
 
-**Hashed**: a message is a random function of a pairwise independent family and a value, and supports the share q of all
-categories; the server adds M messages that are uniform. Replace x by x'. Messages that support both or neither have the
-same law under both; tell the attacker whether the person's is one of them. If not, it supports x alone or x' alone, and
-of the M others each does either with probability q (1 - q), and says nothing if it does neither: one message moves between
-two bins with T ~ Bin(M, 2 q (1 - q)) others, each in either bin with probability 1/2 (`accounting.moved_message`). With a
-floor the message is uniform with some probability: p and q above are then the probabilities, up to a common factor of at
-most 1, that it supports x alone under x and under x'.
+**Hashed**: a message is a random function of a pairwise independent family and a value, and supports the share q of
+all categories; the server adds M messages that are uniform. Replace x by x'. Messages that support both or neither
+have the same law under both; tell the attacker whether the person's is one of them. If not, it supports x alone or x'
+alone, and of the M others each does either with probability q (1 - q), and says nothing if it does neither: one
+message moves between two bins with T ~ Bin(M, 2 q (1 - q)) others, each in either bin with probability 1/2
+(`accounting.moved_message`). With a floor the message is uniform with some probability: p and q above are then the
+probabilities, up to a common factor of at most 1, that it supports x alone under x and under x'.
 
-**Several questions** are several messages: their curves are composed. If all have the same law and no floor, that is the
-formula above with all their moves. **One random question** has the largest of the curves.
-"""
+**Several questions** are several messages: their curves are composed. If all have the same law and no floor, that is
+the formula above with all their moves. **One random question** has the largest of the curves."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -152,7 +152,7 @@ class AmongDummies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scattered:
-    """So many uniform messages of a hash family, each of which supports a category with probability `support`.
+    """A number of uniform messages of a hash family, each of which supports a category with probability `support`.
 
     >>> float(Scattered(messages=64_000, support=Fraction(1, 1024)).variance)
     62.43896484375
@@ -358,7 +358,7 @@ def _find_start(
         if (laws := fits(factor)) is not None:
             return laws, factor, 2 * factor
     raise UnsupportedError(
-        f"epsilon={epsilon!r} is too small for so many answers, some of them hashed, in one report"
+        f"epsilon={epsilon!r} is too small for this many answers, some of them hashed, in one report"
     )
 
 

@@ -570,7 +570,7 @@ class Sweep:
 
 
 class _Search:
-    """Depth first; of two halve the more promising one first."""
+    """A depth-first search that tries the more promising of two halves first."""
 
     def __init__(self, sweep: Sweep, pairs: list[Pair], E: float) -> None:
         self.sweep = sweep

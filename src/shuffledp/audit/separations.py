@@ -10,7 +10,7 @@ How good can a private count be at all: the least expected loss of any epsilon-p
 
 A mechanism that answers counts 0 .. n by one of 0 .. n is a stochastic matrix, and epsilon-privacy of neighbouring
 counts is linear in it. So the least mean loss, for whoever has a prior belief about the count, is a linear program.
-The two-sided geometric mechanism, cut to 0 .. n and then read by each user as suits the own belief and loss,
+The two-sided geometric mechanism, cut to 0 .. n and then read by each user as suits their own belief and loss,
 attains it, whatever the belief is, and for every loss that grows with the error.
 
 Reference: Ghosh, Roughgarden, Sundararajan 2009, "Universally utility-maximizing privacy mechanisms".

@@ -290,7 +290,7 @@ class FileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions(FileOptions):
-    """Whom of a file simulated devices belong to, and what becomes of values that no device sends.
+    """Which people of a file simulated devices answer for, and what becomes of values that no device would send.
 
     >>> SimulateOptions(on_invalid="drop", missing="NA").taken["on_invalid"].missing
     ('NA',)
@@ -357,7 +357,7 @@ class _SenderModel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SenderOptions(ColumnOptions):
-    """What people's messages are made with: a curator gets none, and no release comes before them."""
+    """How people's messages are made: without a curator, and without a first release that finds bounds."""
 
     model: Annotated[_SenderModel, _privacy(help="Trust a shuffler, or nobody (local).")] = (
         _SenderModel.SHUFFLE

@@ -137,7 +137,7 @@ def prepare_files(
 
 
 def _ask_about_person(survey: sdp.Survey, columns: Mapping[str | None, sdp.engine.Column]) -> None:
-    """Ask whether a column whose name looks like it says whom a row is about; values are not looked at."""
+    """Ask about a column whose name looks as if it said which person a row is about; values are not read."""
     if survey.people is not None or is_quiet():
         return
     names = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""What commands share with the terminal: errors in one sentence, charts, and files out."""
+"""What commands share: errors in one sentence, charts for the terminal, and output files."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _BROWSERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finding:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     name: str
     works: bool

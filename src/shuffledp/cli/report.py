@@ -1,4 +1,4 @@
-"""`shuffledp report`: be a device."""
+"""`shuffledp report`: act as a device."""
 
 import sys
 import time

@@ -330,7 +330,7 @@ Step: TypeAlias = Callable[[float], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tally:
-    """Integers that say everything the analyzer needs; tallies of disjoint groups add.
+    """Integers that hold everything the analyzer needs; tallies of disjoint groups can be added.
 
     >>> monday = Tally(counts=np.array([3, 1]), users=4)
     >>> tuesday = Tally(counts=np.array([0, 2]), users=2)

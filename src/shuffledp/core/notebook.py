@@ -79,7 +79,7 @@ def make_arrow(columns: Columns) -> "pa.Table":
 
 
 class Tabular(Protocol):
-    """Whatever is a table of numbers; the functions below are its methods."""
+    """Anything that is a table of numbers; the functions below are its methods."""
 
     def _columns(self) -> Columns:
         """Return the table."""

@@ -449,7 +449,7 @@ class Least:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What its author tells the planner of a protocol; without a hint it is looked at, always.
+    """What the author of a protocol tells the planner; a protocol without a hint is always tried.
 
     >>> Hints().look
     <Look.ALWAYS: 'always'>
@@ -472,7 +472,7 @@ LATE = Hints(look=Look.LATE)
 
 
 class Maker(Protocol):
-    """Builds a protocol from the people, the promise and its own options; called, from all of them by name."""
+    """Builds a protocol from the people, the promise and its own options; a call takes all of them by name."""
 
     @property
     def options(self) -> Mapping[str, bool]:

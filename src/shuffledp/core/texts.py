@@ -231,7 +231,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """Integers 0 .. 2^bits - 1, of which very many are possible: numbers of products, hashes of names.
+    """Integers 0 .. 2^bits - 1, too many to be listed: numbers of products, hashes of names.
 
     >>> Keys(bits=64).codes([7, 2**64 - 1])
     array([                   7, 18446744073709551615], dtype=uint64)

@@ -186,7 +186,8 @@ class Engine(Protocol):
         """Make one value of each person's rows, with the group-by that this engine has."""
 
     def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterable[Group] | None:
-        """Group by each of these columns or pairs of columns, in one pass; None: they are read row by row."""
+        """Group by each of these columns or pairs of columns, in one pass; None: not done here, so rows are read one
+        by one."""
 
 
 def add_invalid(counts: Iterable[dict[str, int]]) -> dict[str, int]:

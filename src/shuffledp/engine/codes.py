@@ -260,7 +260,7 @@ class Coded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coder:
-    """Values to codes under a policy.
+    """Turns values into codes under a policy.
 
     >>> import pyarrow as pa
     >>> coder = Coder(domain=Integers(lower=0, upper=9), on_invalid=OnInvalid.DROP)
@@ -283,7 +283,7 @@ class Coder:
 
     @classmethod
     def for_part(cls, domain: Domain, on_invalid: OnInvalid) -> "Coder":
-        """Return the policy for one of several columns: an action that does not apply to it becomes an error.
+        """Return the policy for one column of a survey: an action that does not apply to it becomes an error.
 
         >>> policy = OnInvalid.read("other,clamp")
         >>> print(Coder.for_part(Integers(lower=0, upper=9), policy).on_invalid)

@@ -158,7 +158,7 @@ def _tally_part(
 def tally_chunks(
     job: Job, protocol: ShuffleProtocol, rng: WordSource | None, threads: int | None
 ) -> Tallied:
-    """Run everybody's device, chunk by chunk, in so many threads (None: all of the machine's)."""
+    """Run everybody's device, chunk by chunk, in this many threads (None: all of the machine's)."""
     keep_freed_memory()
     randomizer, analyzer = protocol.randomizer, protocol.analyzer
     tapes = Tapes.of(randomizer, rng)

@@ -1,4 +1,4 @@
-"""Files out: whole or not at all; and results as files: all about an answer as JSON, or its numbers as a table.
+"""Write files, completely or not at all; and write results: all about an answer as JSON, or its numbers as a table.
 
 A file is written in a private folder beside its place and moved there when it is complete. Whatever
 goes wrong before, an interruption included, leaves nothing behind. What was there already is never

@@ -84,7 +84,7 @@ _LOOKS = re.compile(
 
 
 def looks_like_person(names: Sequence[str]) -> list[str]:
-    """Return the columns whose names look as if they said who somebody is; values are not looked at.
+    """Return the columns whose names look like those of people's ids; values are not read.
 
     >>> looks_like_person(["user_id", "distance", "customerId", "width", "E-Mail"])
     ['user_id', 'customerId', 'E-Mail']
@@ -141,10 +141,10 @@ class People:
     """The column that `first` and `last` are by."""
     of: Of = Of.PEOPLE
     max_rows: int | None = None
-    """The most rows of a person that count; of more, so many at random."""
+    """The most rows of a person that count; if there are more, this many at random."""
     missing: MissingPerson = MissingPerson.ERROR
     max_categories: int | None = None
-    """The most categories in which a person counts, once in each; of more, so many at random."""
+    """The most categories in which a person counts, once in each; if there are more, this many at random."""
 
     def __post_init__(self) -> None:
         if not self.person or not all(self.person):

@@ -1,4 +1,4 @@
-"""Files as DuckDB reads them: what a query is, in SQL.
+"""How DuckDB reads files: each query, in SQL.
 
 In SQL, and not by DuckDB's functions of the same names: those import pandas, which takes longer than reading a small
 file.

@@ -1,5 +1,5 @@
 # ruff: noqa: S608  (the queries hold names of our own, and names of columns in quotes)
-"""Rows become people: the one place where that happens, before anything else sees values.
+"""Turn rows into people: the only place where that happens, before anything else sees values.
 
 The database's own group-by makes one value of each person's rows, and everything after it (codes, protocols, tallies)
 knows people only. Three rules make it private:
@@ -460,7 +460,7 @@ class Reduction:
         return f"with {self._rank(dialect, rows, keys, '')}, {exploded}, {tossed}, {drawn}"
 
     def _write_cut(self, dialect: Dialect, rows: str, keys: str) -> str:
-        """Say what at most so many rows of a person add up to; of more, so many at random."""
+        """Say what at most `most` rows of a person add up to; if there are more, that many at random."""
         most = self.of_rows
         assert most is not None
         kept = (
@@ -529,7 +529,7 @@ class Reduction:
         return Reduced(column, groups, rows, int(counts.sum()), counts)
 
     def _make_values(self, values: Any, counts: Any) -> Any:
-        """Return the value of each person as it is read on; none for who has no row that counts."""
+        """Return each person's value as it will be read; none for people without a row that counts."""
         if self.kind == "text":
             return values  # the query left them null
         none = counts == 0

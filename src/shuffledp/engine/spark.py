@@ -578,7 +578,7 @@ def _make_frame(
 
 @dataclass(frozen=True, slots=True)
 class _Sieve:
-    """Lets a worker take the rows of a filter."""
+    """Lets a worker take the rows that match a filter."""
 
     where: Filter
     names: tuple[str, ...]

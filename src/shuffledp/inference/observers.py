@@ -40,7 +40,7 @@ _MISSING = 6.0  # standard deviations: hardly ever are there too many balls alre
 
 
 class Observer(Protocol):
-    """How many values 0 .. cells-1 of a group become numbers."""
+    """How the values 0 .. cells-1 of a group become numbers."""
 
     @property
     def cells(self) -> int:
@@ -388,7 +388,7 @@ class Dummies(_Shuffled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyDummies:
-    """`Dummies` on very many equally likely cells: all that its statistic takes of the counts is two sums.
+    """`Dummies` on very many equally likely cells: its statistic needs only two sums of the counts.
 
     What is observed is sum_j c_j and sum_j c_j^2. The simulation knows of no single cell: it draws how many of them
     hold 0, 1, 2, ... dummies (`draw_occupancy`), and people fall upon cells of these kinds.

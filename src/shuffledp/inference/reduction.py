@@ -178,7 +178,7 @@ def list_reductions(q: Iterable[object]) -> tuple[Reduction, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Exactly:
-    """The enclosure of a rational number is the number."""
+    """The enclosure of a rational number: the number itself."""
 
     p: Fraction
 

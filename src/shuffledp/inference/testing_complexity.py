@@ -193,7 +193,7 @@ def _list_able(maps: Iterable[Reduction], alpha: float) -> list[Reduction]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Crossing:
-    """Where the misses of a group are what they may be."""
+    """The number of users at which one group misses as often as it may."""
 
     method: str
     n: int

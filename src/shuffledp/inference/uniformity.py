@@ -567,7 +567,7 @@ def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Gu
 
 
 def _power(tester: Tester, alpha: float, limit: float, ballot: Vote, rng: WordSource) -> float:
-    """Estimate the power anew: the threshold of a group comes from simulations alone, so it can be used again."""
+    """Estimate the power; the threshold of a group comes from simulations alone, so it can be reused."""
     seen = tester.far(alpha, _POWER_RUNS, generator_of(rng)) > limit
     return 1 - ballot.miss(1 - float(seen.mean()))
 

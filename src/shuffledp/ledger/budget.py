@@ -98,7 +98,7 @@ class Budget:
 
     @classmethod
     def for_releases(cls, times: int, *, epsilon: float, delta: float) -> "Budget":
-        """Return the budget that so many equal releases use up exactly, as people read the numbers.
+        """Return the budget that this many equal releases use up exactly, as people read the numbers.
 
         A product of floating-point numbers can be below the sum of its decimals: 12 * 0.3418 is
         4.1015999999999995. No budget has a delta of 1 or more.

@@ -1,4 +1,4 @@
-"""The seal log: what has left a server, once and for ever.
+"""The seal log: a permanent record of what has left a server, so that nothing leaves twice.
 
 Servers that add noise must never draw it twice for the same reports: the reports are what two such batches have in
 common. A database alone cannot promise that, because it may be restored from a backup, copied, or replaced by a

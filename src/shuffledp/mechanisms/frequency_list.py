@@ -115,7 +115,8 @@ class FrequencyList:
         return Estimate(value=values, error=error, limits=(0.0, float(self.n)), labels=names)
 
     def count_certain(self, released: ArrayLike, level: float) -> int:
-        """Return how many of the places are above what noise alone reaches: with this confidence, so many values exist.
+        """Return how many of the places are above what noise alone reaches: with this confidence, at least that many
+        values exist.
 
         Places are tested in turn, up to the first that may be noise, so no place is the one too many with a
         chance above 1 - level, however many are tested.

@@ -1,8 +1,9 @@
-r"""Discrete Laplace noise that never exceeds L: the law of whoever adds whole messages.
+r"""Discrete Laplace noise that never exceeds L, for servers that add whole messages.
 
-Pr[Z = z] is about proportional to e^{-a |z|} on -L .. L. It is a table of words of integer shares, so the law is exactly
-rational. Shares fall from the middle outwards, each the rounded-up e^{-a} of the one before; what is left of all words goes to the two
-ends. So neighbouring masses differ by a factor of at most e^a, exactly, and only the ends have a neighbour of mass 0:
+Pr[Z = z] is about proportional to e^{-a |z|} on -L .. L. It is a table of words of integer shares, so the law is
+exactly rational. Shares fall from the middle outwards, each the rounded-up e^{-a} of the one before; what is left of
+all words goes to the two ends. So neighbouring masses differ by a factor of at most e^a, exactly, and only the ends
+have a neighbour of mass 0:
 
     f = Pr[Z = L] = Pr[Z = -L],  about e^{-aL} (1 - e^{-a}) / (1 + e^{-a} - 2 e^{-a(L+1)}).
 
@@ -95,7 +96,7 @@ class CutLaplace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLaplaceSum:
-    """The sum of `times` independent draws: what so many servers add to a bin, less its mean.
+    """The sum of `times` independent draws: what that many servers add to a bin, less its mean.
 
     >>> both = CutLaplaceSum(noise=CutLaplace(rate=0.5, most=36), times=2)
     >>> round(both.variance**0.5, 2), both.at_least(np.array([0.0, 9.0, 200.0])).round(4)

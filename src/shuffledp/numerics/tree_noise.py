@@ -91,7 +91,7 @@ class LevelNoise(Protocol):
 
     @property
     def spare(self) -> float:
-        """What a person takes off the largest variance of a sum, over the square of the weight of the own node."""
+        """What a person takes off the largest variance of a sum, over the square of the weight of their own node."""
 
     def largest(self, weights: LevelWeights) -> Floats:
         """Return roughly the largest value that a term of each sum may take."""
@@ -214,7 +214,7 @@ class AddedNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinNoise:
-    """A tree of one level: n people in `cells` cells, each of whom sends the own one with probability p and any
+    """A tree of one level: n people in `cells` cells, each of whom sends their own one with probability p and any
     other one with q, and added noise.
 
     A message counts 1 / (p - q). Weights add up to 0, so a person whose own cell has the weight w adds
@@ -222,7 +222,7 @@ class BinNoise:
         ln E exp(t X) = ln(1 + (p - q) (e^s(w) - 1) + q sum_b (e^s(w_b) - 1)) - t w,    s(w) = t w / (p - q),
 
     which is convex in w: the largest or the smallest weight bounds everybody's. The variance is that of evenly spread
-    answers: with a weight w of the own cell a person has q |w|^2 / (p - q)^2 + w^2 (1 / (p - q) - 1).
+    answers: with a weight w of their own cell a person has q |w|^2 / (p - q)^2 + w^2 (1 / (p - q) - 1).
     """
 
     n: int

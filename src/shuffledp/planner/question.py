@@ -176,7 +176,7 @@ def find_planned(name: str) -> type[Task]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A question with all its numbers, checked; hashable, so that answers can be remembered.
+    """A question with all its numbers, checked; hashable, so that answers can be cached.
 
     >>> Problem.of("count", n=1000, epsilon=1.0, delta=1e-6, honest=0.9).domain
     Bits()
@@ -327,7 +327,7 @@ class Candidate:
 
     @property
     def newcomer(self) -> bool:
-        """Whether nothing is known of it: then it is looked at, always."""
+        """Whether nothing is known about it: then it is always tried."""
         return self.model is not Model.CENTRAL and self.hints.look is Look.ALWAYS
 
     def takes(self, parameter: str) -> bool:

@@ -292,7 +292,7 @@ class Row:
     messages_per_user: float | None = None
     bits_per_user: float | None = None
     newcomer: bool = field(default=False, repr=False)
-    """Whether its author gives no hint when to look at it: then it is looked at, always."""
+    """Whether its author gives no hint when to try it: then it is always tried."""
     n: int | None = None
     """For how many users it was made."""
     measured: Measured | None = field(default=None, repr=False, compare=False)

@@ -1,18 +1,18 @@
-r"""k-ary randomized response with personal levels: everybody chooses the own epsilon0 from a public list.
+r"""k-ary randomized response with personal levels: everybody picks their epsilon0 from a public list.
 
-The level must not depend on the value: whoever chooses it may be known, and so may the choice. A person of level e sends
-a uniform category with probability gamma_e = k / (e^e + k - 1), and the truth otherwise. Two ways to collect:
+The level must not depend on the value: whoever chooses it may be known, and so may the choice. A person of level e
+sends a uniform category with probability gamma_e = k / (e^e + k - 1), and the truth otherwise. Two ways to collect:
 
-**Levels hidden.** Messages are categories, whatever the level. A uniform message is a uniform message, so the target hides
-among those of *all* levels. Let M be their number among the others: a sum of independent bits of means gamma_i. Given M = m,
-the divergence is D_m = E[(G_0 + ... + G_m)_+] / (m + 1) with independent G, values gamma (p - E), gamma (1 - p E) (probability 1/k each)
-and gamma (1 - E), for the gamma and p = e^e of the target's level. D_m falls with m.
+**Levels hidden.** Messages are categories, whatever the level. A uniform message is a uniform message, so the target
+hides among those of *all* levels. Let M be their number among the others: a sum of independent bits of means gamma_i.
+Given M = m, the divergence is D_m = E[(G_0 + ... + G_m)_+] / (m + 1) with independent G, values gamma (p - E), gamma
+(1 - p E) (probability 1/k each) and gamma (1 - E), for the gamma and p = e^e of the target's level. D_m falls with m.
 
 It need not be convex in m (fair coins: 1, 1/2, 1/2, 3/8 are the means of |S_m| / m), so E[D_M] is *not* bounded by
-convexity. What helps is Hoeffding 1956 ("On the distribution of the number of successes in independent trials"):
-a sum M of N independent bits with mean mu has Pr[M <= c] <= Pr[Bin(N, mu/N) <= c] for every c <= mu - 1. So M
-is stochastically at least min(Bin(N, mu/N), floor(mu)), and E[D_M] <= E[D_min(B, floor(mu))]. More people, or more cautious ones, only help: counts
-may be those that one is sure of.
+convexity. What helps is Hoeffding 1956 ("On the distribution of the number of successes in independent trials"): a
+sum M of N independent bits with mean mu has Pr[M <= c] <= Pr[Bin(N, mu/N) <= c] for every c <= mu - 1. So M is
+stochastically at least min(Bin(N, mu/N), floor(mu)), and E[D_M] <= E[D_min(B, floor(mu))]. More people, or more
+cautious ones, only help: counts may be those that one is sure of.
 
 **Levels visible.** The message names its level. Then people hide among those of their level only, and each level
 is amplified by itself; in return the analyzer can weigh.
@@ -42,7 +42,7 @@ from shuffledp.protocols.krr import KRR
 _EXACT = 60  # up to this many others every number of uniform messages is a cell of its own
 _CELLS, _COARSE = 40, 8
 _HIDDEN = "uniform messages of people of all levels (docs/theory/levels.md), evaluated numerically"
-_VISIBLE = "privacy blanket within the own level, evaluated numerically"
+_VISIBLE = "privacy blanket among the people of the same level, evaluated numerically"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,16 @@ Rows look at prefixes of several lengths; the analyzer extends prefixes that sta
 the words that are left from the rows of the last level. The noise grows with the square root of n, so a word
 needs far more people than with a shuffler: that is the price of trusting nobody.
 
-With g buckets and p, q the probabilities of the own and of another cell, the estimate for a word of nobody has variance
+With g buckets and p, q the probabilities of one's own and of another cell, the estimate for a word of nobody has
+variance
 
     n (1/g) (1 - 1/g) / (share (p - 1/g)^2) ,    p - 1/g = (p - q) (1 - 1/g) ,
 
 share that of the last level among the rows; g is the power of two that makes this small, about e^epsilon.
 
-**What a device sends.** Rows are numbered by elements r = 0 .. R-1 of GF(2^16). A row belongs to a level, and looks at
-the first `length` bits of the stirred word y = A x; A is a public invertible matrix over GF(2). Its cell is the first
-log2(buckets) bits of
+**What a device sends.** Rows are numbered by elements r = 0 .. R-1 of GF(2^16). A row belongs to a level, and looks
+at the first `length` bits of the stirred word y = A x; A is a public invertible matrix over GF(2). Its cell is the
+first log2(buckets) bits of
 
     a_0(y) + a_1(y) r + a_2(y) r^2 + a_3(y) r^3,
 
@@ -24,31 +25,32 @@ words that differ where it looks meet with probability exactly 1 / buckets, and 
 independently. In any four rows the maps are independent, since four coefficients make four values. All of them take
 a few hundred numbers, so that they fit into the document of a live collection, and a device evaluates one polynomial.
 
-**Privacy.** The row does not depend on the word, and the cell is sent by k-ary randomized response. So every message is
-epsilon0-private by itself, for any functions, whoever chose them.
+**Privacy.** The row does not depend on the word, and the cell is sent by k-ary randomized response. So every message
+is epsilon0-private by itself, for any functions, whoever chose them.
 
 **From messages to words.** A level's rows hold N[r, y] messages. What a cell has beyond the mean of its row is its
 *excess*, and the sum of a candidate's excess over all rows of the level is `count * unit` in the mean, unit = share
-(p - q) (1 - 1 / buckets): people of other words add nothing in the mean. All sums of the 2^b continuations of a prefix
-are one Walsh-Hadamard transform: with E[r, a] = sum_y (-1)^|a & y| excess[r, y] and M_r the matrix of row r over GF(2),
+(p - q) (1 - 1 / buckets): people of other words add nothing in the mean. All sums of the 2^b continuations of a
+prefix are one Walsh-Hadamard transform: with E[r, a] = sum_y (-1)^|a & y| excess[r, y] and M_r the matrix of row r
+over GF(2),
 
     sum_r excess[r, M_r c] = (1 / buckets) sum_{r, a} E[r, a] (-1)^|M_r^T a & c| ,
 
 so E[r, a] is added up at the place M_r^T a, with a sign for the bits of the prefix, and transformed.
 
-**Thresholds.** Given the functions, each message is in a cell of a word of nobody with probability 1 / buckets, but for
-the share of rows in which that word meets the sender's, which is 1 / buckets in the mean as well. So the sum has the
-tail of a binomial number, widened by what the cells show of uneven rows: large words. A level before the last passes
-on some false prefixes, `ALARMS` in the mean; the last one decides.
+**Thresholds.** Given the functions, each message is in a cell of a word of nobody with probability 1 / buckets, but
+for the share of rows in which that word meets the sender's, which is 1 / buckets in the mean as well. So the sum has
+the tail of a binomial number, widened by what the cells show of uneven rows: large words. A level before the last
+passes on some false prefixes, `ALARMS` in the mean; the last one decides.
 
-**Peeling.** What the largest words found so far add to every cell in the mean is subtracted, and the level is looked at
-again, until nothing new is found. Prefixes near the threshold are not peeled: many of them are noise, and noise that is
-subtracted from the cells of others is one more noise.
+**Peeling.** What the largest words found so far add to every cell in the mean is subtracted, and the level is looked
+at again, until nothing new is found. Prefixes near the threshold are not peeled: many of them are noise, and noise
+that is subtracted from the cells of others is one more noise.
 
-References: Wang, Li, Jha 2021, "Locally differentially private heavy hitter identification" (PEM: people in groups, one
-for each prefix length, and local hashing). Deviations: hash functions are linear, so that all continuations of a prefix
-are decoded by one transform; words are stirred; large words are peeled; groups are as large as their thresholds need.
-"""
+References: Wang, Li, Jha 2021, "Locally differentially private heavy hitter identification" (PEM: people in groups,
+one for each prefix length, and local hashing). Deviations: hash functions are linear, so that all continuations of a
+prefix are decoded by one transform; words are stirred; large words are peeled; groups are as large as their
+thresholds need."""
 
 import math
 from collections.abc import Sequence
@@ -95,7 +97,7 @@ FIELD = 16
 """Bits of an element of the field."""
 COEFFICIENTS = 4
 WIDEST = 24
-"""Bits that a level may add: all continuations of a prefix are looked at together."""
+"""Bits that a level may add: all continuations of a prefix are tried together."""
 MOST_CELLS = 1 << 20
 """Rows times buckets: what a tally holds."""
 ALARMS = (100.0, 0.01)
@@ -313,7 +315,7 @@ class Level:
     people: int
     """How many messages there are."""
     gain: float
-    """What a person adds in the mean to the own cell of each row, beyond what everybody adds."""
+    """What a person adds in the mean to their own cell of each row, beyond what everybody adds."""
     excess: Floats
     """[rows, buckets]: what each cell holds, less the mean of its row."""
     columns: NDArray[np.int64]
@@ -343,7 +345,7 @@ class Level:
 
     @property
     def unit(self) -> float:
-        """What a person adds to the sum of the own word in the mean."""
+        """What a person adds to the sum of their own word in the mean."""
         return len(self.excess) * self.gain * (1 - 1 / self.buckets)
 
     def tell(self, left: Floats, limit: float) -> Seen:

@@ -53,7 +53,7 @@ _EPSILON = 1.0  # at which a protocol by itself states its delta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedBin:
-    """A hash function of one's own and a value near that of one's category, or any value (the floor).
+    """The person's own hash function and a value near that of the category, or any value (the floor).
 
     >>> device = HashedBin(k=4, r=2, s=2, width=1, word_bits=4)
     >>> device.p, device.q, device.pmf(1)[((1, 1),)]

@@ -93,7 +93,7 @@ class OneBin(OneNumber):
 
     @property
     def p(self) -> Fraction:
-        """The exact probability of the own bin."""
+        """The exact probability of the person's own bin."""
         return Fraction(1) if self.response is None else self.response.p
 
     @property
@@ -148,7 +148,7 @@ class AmongMessages:
 
     @property
     def p(self) -> Fraction:
-        """The probability that a report has the own bin."""
+        """The probability that a report has the person's own bin."""
         return self.device.p / self.parts
 
     @property

@@ -116,7 +116,7 @@ class AnyValues:
 
 
 def grow_delta(delta: float, values: int, epsilon: float) -> float:
-    """Return at least the delta of so many steps of epsilon / values and delta each.
+    """Bound from above the delta of `values` steps of epsilon / values and delta each.
 
     >>> round(grow_delta(1e-6, 2, 1.0) * 1e6, 3)
     2.649

@@ -1,8 +1,7 @@
-"""What came out: every question with its numbers, and what holds for all of them together.
+"""Answers: every question with its numbers, and what holds for all of them together.
 
-`QuestionAnswer` is one question with its estimate. A `Release` is one or several of them to the same people, under one
-guarantee: an `Answer` has one, and a `SurveyAnswer` has those of a survey.
-"""
+`QuestionAnswer` is one question with its estimate. A `Release` is one or several of them to the same people, under
+one guarantee: an `Answer` has one, and a `SurveyAnswer` has those of a survey."""
 
 import html
 import json

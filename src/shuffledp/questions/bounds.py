@@ -1,23 +1,25 @@
-"""Bounds that nobody knows: a first release counts people by magnitude, and the question is asked with what it finds.
+"""Bounds that nobody knows: a first release counts people by magnitude, and the question is asked with the bounds it
+finds.
 
 One question, or the questions of a survey: one release counts the bands of all of them.
 
 The bands are public: [2^j, 2^(j+1)) for j = -20 .. 62, the same with the other sign, and zero; smaller magnitudes are
 zero, larger ones are in the last band. A trusted machine counts them with discrete Laplace noise (`geometric`), a
-shuffler with differences of negative binomial numbers (`correlated_histogram`): both add integers that are independent
-from band to band, and whose law is the same whatever the people say. So t, the count that noise alone reaches in any of
-the 167 bands with probability at most 1 %, is known exactly: with r the radius that |noise| exceeds with probability at
-most 2 * 1 % / 167, t = r + 1, since the noise is symmetric. What several rows of a person become has fewer bands. Bands of dates are years.
+shuffler with differences of negative binomial numbers (`correlated_histogram`): both add integers that are
+independent from band to band, and whose law is the same whatever the people say. So t, the count that noise alone
+reaches in any of the 167 bands with probability at most 1 %, is known exactly: with r the radius that |noise| exceeds
+with probability at most 2 * 1 % / 167, t = r + 1, since the noise is symmetric. What several rows of a person become
+has fewer bands. Bands of dates are years.
 
 An end of the range is one band beyond the outermost band whose own count reaches t: the tail beyond it is real. The
-question is then asked with these ends and with the rest of the budget. The ends are a function of the first release, so
-the two releases compose one after the other, and their epsilons and deltas add up (Dwork, Roth 2014, "The algorithmic
-foundations of differential privacy", Theorem 3.16 and Appendix B: the second may depend on what the first showed).
+question is then asked with these ends and with the rest of the budget. The ends are a function of the first release,
+so the two releases compose one after the other, and their epsilons and deltas add up (Dwork, Roth 2014, "The
+algorithmic foundations of differential privacy", Theorem 3.16 and Appendix B: the second may depend on what the first
+showed).
 
 How many people lie beyond the ends is a sum of counts of the first release: of those beyond, or n less those within,
-whichever adds less noise. Which sum it is depends on the noise, so the interval holds for all sums that it could be, by
-a union bound.
-"""
+whichever adds less noise. Which sum it is depends on the noise, so the interval holds for all sums that it could be,
+by a union bound."""
 
 import math
 from collections.abc import Mapping
@@ -324,7 +326,7 @@ class Banded:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bounding:
-    """A survey with bounds that are found first, and what it needs to be asked then."""
+    """A survey whose bounds are found first, and what is needed to ask it afterwards."""
 
     survey: Survey
     columns: Mapping[str | None, Column]

@@ -1,7 +1,7 @@
-"""Rows become people for the questions of a survey: before anything else sees values.
+"""Turn rows into people for the questions of a survey, before anything else sees values.
 
-Each question has its rows reduced by the engine, and goes on with a column of one value for each person. Whoever has no
-value (no row that is valid and that a private filter takes) stays, and counts as nothing:
+Each question has its rows reduced by the engine, and goes on with a column of one value for each person. Whoever has
+no value (no row that is valid and that a private filter takes) stays, and counts as nothing:
 
 | question | nothing is |
 |---|---|

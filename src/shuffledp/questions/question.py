@@ -1,4 +1,4 @@
-"""One question about people: the task, the column, for which groups, and how sharp the answer should be."""
+"""One question about people: the task, the column, for which groups, and how exact the answer should be."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -38,7 +38,7 @@ Early = Future[Headcount | Counts | None]
 
 
 class _Now(Executor):
-    """Does at once what it is given."""
+    """Runs at once what it is given."""
 
     def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         done: Future[Any] = Future()

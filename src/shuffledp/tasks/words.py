@@ -27,9 +27,7 @@ BITS = Option(
     name="bits", kind=int, help="Words are integers with this many bits, up to 64, not texts."
 )
 
-_NONE = (
-    "No word was found. That is an answer: no word has so many people that it must have been seen."
-)
+_NONE = "No word was found. That is an answer, too: a word that very many people have would most likely have been found."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

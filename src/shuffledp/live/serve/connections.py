@@ -1,9 +1,8 @@
-"""Connections that do not wait for ever: whoever sends a request too slowly, or too long a head, is hung up on.
+"""Connections that do not wait for ever: a client that sends a request too slowly, or too long a head, is cut off.
 
 The server underneath has a limit for idle connections between two requests, and none for a request that never ends.
-So its class for connections is extended here, by callbacks that asyncio and httptools name: tests/live/serve/test_limits.py
-sees that they are still called that.
-"""
+So its class for connections is extended here, by callbacks that asyncio and httptools name:
+tests/live/serve/test_limits.py sees that they are still called that."""
 
 import asyncio
 import resource

@@ -280,7 +280,7 @@ def _start(raw: bytes) -> None:
 
 
 class _Here(nullcontext[None]):
-    """In place of a pool: this process."""
+    """Stands in for a pool, and works in this process."""
 
     def __init__(self, collection: Collection) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ _DRIFT = 1e-3  # of an hour, say, four seconds
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """A moment that is believed, and when it was, in seconds since the machine was started.
+    """A time that is trusted, and when it was read, in seconds since the machine was started.
 
     >>> watch = Watch.start(1000.0, uptime=50.0, last=None)
     >>> watch.judge(1010.0, uptime=60.0)
@@ -152,7 +152,7 @@ class ClockError(Exception):
 
 
 class AwayStore:
-    """In the place of a store that cannot be opened now: everything that needs no store goes on."""
+    """Stands in for a store that cannot be opened now, so that everything that needs no store continues."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -166,7 +166,7 @@ _DIRECTIONS = ("ltr", "rtl")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What stands around the questions, and in which language: none of it changes what is sent.
+    """The texts around the questions, and their language: none of them changes what is sent.
 
     >>> Texts(title="Eine Umfrage", language="de").direction
     'ltr'

@@ -36,7 +36,7 @@ _MOST_BINS = 1 << 16
 
 
 class DummyKind(Enum):
-    """How the numbers of dummies of a question's bins belong together."""
+    """How the numbers of dummies in a question's bins depend on each other."""
 
     BINS = "bins"
     """Each bin has a number of its own."""
@@ -182,7 +182,7 @@ class Dummies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedDummies:
-    """What one server adds to a question of many categories: so many messages, uniform among those of a hash family.
+    """What one server adds to a question of many categories: a number of messages, each uniform in a hash family.
 
     >>> law = HashedDummies(messages=64_000, r=32, s=10, width=1)
     >>> law.totals, law.mean_total, float(law.support)

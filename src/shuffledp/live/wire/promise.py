@@ -1,9 +1,8 @@
-"""What is promised to every participant, and what of it holds: the computing of guarantees.
+"""What is promised to every participant, and the computation that checks it.
 
-Where the devices add the noise, the privacy curves of the answers among those of `honest` of the reports are composed; where
-the servers do, the exact law of what either adds is all that counts. What is set aside of delta is for the words of the
-generators.
-"""
+Where the devices add the noise, the privacy curves of the answers among those of `honest` of the reports are
+composed; where the servers do, the exact law of what either adds is all that counts. What is set aside of delta is
+for the words of the generators."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -144,7 +144,7 @@ def suggest_kind(task: str) -> Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The question of which several are the choices."""
+    """A question that is shown once, and whose choices are several questions of the document."""
 
     name: str
     text: str

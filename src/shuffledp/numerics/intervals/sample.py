@@ -1,16 +1,16 @@
-r"""How far the people who were asked may be from all: a sample that was drawn without replacement.
+r"""How far the people who were asked may differ from all: a sample that was drawn without replacement.
 
-m of n people were asked. A truth about all is refused if samples at least as far from it have a probability of at most
-`tail`. What is not refused covers except with that probability on either side, for any n and any data.
+m of n people were asked. A truth about all is refused if samples at least as far from it have a probability of at
+most `tail`. What is not refused covers except with that probability on either side, for any n and any data.
 
 *Shares.* If K of the n hold something, a sample has X ~ Hypergeometric(n, K, m) of them, and Pr[X <= x] falls with K:
 K is refused if that is at most the tail, as Clopper and Pearson do for the binomial law. The terms of the tail fall
 faster and faster, so what is left after some of them is at most a geometric series. Rounding is bounded and added.
 
-*Means* of values in [0, 1]. Pr[mean <= s] <= exp(-m KL(s || mu)) for s <= mu, without replacement, too (Hoeffding 1963,
-Theorems 1 and 4), and Pr[mean <= mu - t] <= exp(-2 m t^2 / (1 - (m - 1) / n)) (Serfling 1974). Given mu, each refuses
-all s up to some point, so both together refuse no more than the one with the further point does: the better bound may
-be taken. Shares of more than 10^7 people are bounded in this way, too.
+*Means* of values in [0, 1]. Pr[mean <= s] <= exp(-m KL(s || mu)) for s <= mu, without replacement, too (Hoeffding
+1963, Theorems 1 and 4), and Pr[mean <= mu - t] <= exp(-2 m t^2 / (1 - (m - 1) / n)) (Serfling 1974). Given mu, each
+refuses all s up to some point, so both together refuse no more than the one with the further point does: the better
+bound may be taken. Shares of more than 10^7 people are bounded in this way, too.
 
 The ratio of two noisy sums: intervals by inverting the law of numerator - r denominator.
 
@@ -20,8 +20,8 @@ halves of it). Both are released with independent noise, S + Z_S and R + Z_R. Th
     D(r) = (S + Z_S) - r (R + Z_R)   is   Z_S - r Z_R,
 
 whose law is known for every r (Fieller's way). A ratio is refused if D(r) is where that noise is with probability at
-most (1 - level) / 2, on its side. What is not refused covers the true ratio with at least the level. If R may be 0, then
-nothing is refused, and the interval is the whole range.
+most (1 - level) / 2, on its side. What is not refused covers the true ratio with at least the level. If R may be 0,
+then nothing is refused, and the interval is the whole range.
 
 **The tail.** Let Z_R be symmetric, and let Pr[Z_R > x_j] <= b_j / 2 at some points x_j, and the same for Z_S on both
 sides. With probability at least 1/2, r Z_R does not help; otherwise it is at most r x_(j + 1), with probability
@@ -29,8 +29,9 @@ sides. With probability at least 1/2, r Z_R does not help; otherwise it is at mo
 
     Pr[Z_S - r Z_R > t] <= (Pr[Z_S > t] + sum_j (b_j - b_(j + 1)) Pr[Z_S > t - |r| x_(j + 1)] + b_last) / 2.
 
-For noise of Laplace's kind and r = 1 it is e^-t (3 + t) / 4 against the true e^-t (2 + t) / 4, but for the distance of the
-points. It grows with |r|, so that a whole range of ratios is refused at once: by the smallest |D| and the largest |r| in it.
+For noise of Laplace's kind and r = 1 it is e^-t (3 + t) / 4 against the true e^-t (2 + t) / 4, but for the distance
+of the points. It grows with |r|, so that a whole range of ratios is refused at once: by the smallest |D| and the
+largest |r| in it.
 
 Where the laws of the noises are not known so well, both sums have intervals that hold together.
 """

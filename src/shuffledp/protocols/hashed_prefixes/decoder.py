@@ -97,7 +97,7 @@ class Found(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the cells of a word of nobody held at a level in all, without those that were peeled."""
+    """What the cells of a word that nobody has held at a level in total, without the words that were peeled."""
 
     share: float
     """The part of a word's people that its own cells hold beyond that."""
@@ -172,7 +172,7 @@ class _Prefixes(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """What is in the cells of candidates that nobody else found is in, and how many of these cells there are."""
+    """What is in those cells of the candidates that no other word found is in, and how many such cells there are."""
 
     sums: Floats
     rows: Counts

@@ -254,7 +254,7 @@ def shuffled(
 def register(*makers: LocalMaker[Any] | ShuffleMaker, hints: Hints | None = None) -> Spec:
     """Return the line of the registry for a protocol's makers: one of the local, one of the shuffle model, or both.
 
-    `hints` are for the planner. A newcomer gives none, and is looked at, always.
+    `hints` are for the planner. A protocol without hints is always tried.
 
     >>> from shuffledp.protocols import krr
     >>> register(krr.make_local, krr.make).title

@@ -1,4 +1,4 @@
-"""What histograms share in which everybody sends one real message and some uniform dummies.
+"""What histograms share if everybody sends one real message and some uniform dummies.
 
 A message supports the categories x with the message in S_x. The sets S_x hold the same share q of all
 messages, and any two of them have the share q^2 in common. A user of category x sends
