@@ -1,10 +1,11 @@
 // Every randomizer over all of its words: what comes out, how often, and whether its ratio is the largest there is.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 
 import { buildRandomizer } from "../src/laws.js";
 import { placeOf, roundPlace } from "../src/places.js";
+import { listedWords, secureWords } from "../src/words.js";
 
 const GRID = { type: "Reals", lower: "0", upper: "1", steps: "2" };
 const FREE = { epsilon0: "20" };
@@ -145,4 +146,41 @@ test("a number within rounding of a point of the grid is that point, and no furt
   assert.deepEqual(look(-64n), [0, 0]);
   assert.deepEqual(look(-65n), [0, -1]);
   assert.equal(roundPlace(grid, placeOf(grid, 1), 0n, 64), 127);
+});
+
+test("every byte of every word is drawn, and the highest bits that are too many are dropped", () => {
+  /** @type {number[]} */
+  let asked = [], next = 0;
+  const fill = mock.method(crypto, "getRandomValues", (/** @type {Uint8Array} */ bytes) => {
+    asked.push(bytes.length);
+    for (let place = 0; place < bytes.length; place++) bytes[place] = 128 + (next++ % 127);
+    return bytes;
+  });
+  try {
+    for (const [count, bits, wanted] of /** @type {[number, number, number[]][]} */ ([
+      [1, 1, [1]], [3, 8, [3]], [2, 9, [4]], [0, 64, []], [8192, 64, [65536]], [8193, 64, [65536, 8]],
+    ])) {
+      [asked, next] = [[], 0];
+      const words = secureWords.words(count, bits), size = Math.ceil(bits / 8);
+      assert.deepEqual(asked, wanted);
+      assert.equal(words.length, count);
+      for (const place of new Set([0, 1, count - 2, count - 1].filter((each) => each >= 0 && each < count))) {
+        let value = 0n;
+        for (let byte = 0; byte < size; byte++) value = value * 256n + BigInt(128 + ((place * size + byte) % 127));
+        assert.equal(words[place], value % 2n ** BigInt(bits), `${count} ${bits} ${place}`);
+      }
+    }
+  } finally {
+    fill.mock.restore();
+  }
+});
+
+test("words that are given are taken in turn, and have as many bits as are asked for", () => {
+  const source = listedWords([0n, 7n, 8n, 1n]);
+  assert.deepEqual(source.words(2, 3), [0n, 7n]);
+  assert.throws(() => source.words(1, 3), { name: "RangeError", message: "no such word is left" });
+  assert.deepEqual(source.words(0, 3), []);
+  assert.deepEqual(source.words(1, 1), [1n]);
+  assert.throws(() => source.words(1, 1), /no such word is left/);
+  assert.throws(() => listedWords([-1n]).words(1, 64), /no such word is left/);
 });

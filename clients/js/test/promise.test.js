@@ -80,6 +80,19 @@ test("a promise is kept down to its delta, and broken just below", () => {
   }
 });
 
+test("within a part in a thousand million nobody decides: neither kept nor broken", () => {
+  const exact = sumUp({ rate: 0.4, most: 9, moves: 1, p: 1, q: 0 }, ONCE.epsilon);
+  const look = (/** @type {number} */ off) => {
+    try {
+      return checkPromise([ask(COUNT)], { ...ONCE, delta: exact * (1 + off) });
+    } catch {
+      return "broken";
+    }
+  };
+  // The words of the generators take far less than that.
+  assert.deepEqual([-2e-9, -1.2e-9, -0.8e-9, 0, 0.8e-9, 1.2e-9, 2e-9].map(look), ["broken", "broken", false, false, false, true, true]);
+});
+
 test("where the answers differ, the ends must fit together, or it takes the accountant", () => {
   const other = { kind: "count", rate: 0.2, most: 30 }, both = [COUNT, other].map(ask);
   const ends = sumUp({ ...COUNT, moves: 1, p: 1, q: 0 }, 0.4) + sumUp({ ...other, moves: 1, p: 1, q: 0 }, 0.2);
