@@ -154,7 +154,8 @@ def list_values(case: Case, kind: str, values: tuple[Any, ...]) -> list[Any]:
     return fits
 
 
-_NOISE = {"value", "stderr", "low", "high", "share", "messages"}
+_NOISE = {"value", "stderr", "low", "high", "share", "messages", "clamped"}
+_CLAMPED = re.compile(r"about [0-9.]+% of the people \([^)]*\)")
 
 
 def mask(found: Any, task: str) -> Any:
@@ -166,12 +167,14 @@ def mask(found: Any, task: str) -> Any:
         if task == "words":
             kept |= {key: "noise" for key in ("estimate", "found") if key in found}
         return kept
+    if isinstance(found, str):
+        return _CLAMPED.sub("some of the people", found)
     return [mask(each, task) for each in found] if isinstance(found, list) else found
 
 
 def public(answer: Any, task: str) -> tuple[Any, ...]:
     """Everything that an answer shows besides its noisy numbers."""
-    said = (answer.title, answer.warnings, answer.explain(), repr(answer))
+    said = (answer.title, mask([*answer.warnings], task), answer.explain(), repr(answer))
     if isinstance(answer, sdp.SurveyAnswer):
         notes = tuple(each.notes for each in answer.answers)
         return ("answer", mask(answer.to_dict(), task), notes, *said)
@@ -192,3 +195,59 @@ def hide_numbers(text: str) -> str:
     """A text without numbers, and without the line for the operator alone."""
     lines = [line for line in text.splitlines() if not line.startswith("For you alone")]
     return re.sub(r"[0-9][0-9.,e+-]*", "#", "\n".join(lines))
+
+
+_HALF = N // 2
+_NUMBERS = ((3,), (10, 0), (99,), (-1, 1e300), (1e308, 1e308), (1, 2) * 30)
+_GAPS = ((3,), (None,), ("", 3), ("zzz",), (99, None), (2,) * 40)
+_CATEGORIES = (("b",), ("zzz",), (None, "a"), ("a", "b", "other") * 20)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A question about people, and what one of them may have in her rows."""
+
+    name: str
+    task: str
+    options: dict[str, Any]
+    rows: tuple[tuple[Any, ...], ...] = _NUMBERS
+    policy: str = "clamp"
+    base: tuple[Any, ...] = (1, 2, 5)
+
+
+_ROWS = {"of": "rows", "max_rows": 3}
+_NAMED = {"categories": ["a", "b", "other"]}
+_GROUPED = {"by": "g", "groups": ("x", "y", "other")}
+REDUCED = (
+    Reduced("sum", "sum", _WHOLE),
+    Reduced("sum of reals", "sum", {**_REAL, "reduce": "max"}),
+    Reduced("sum or nothing", "sum", _WHOLE, _GAPS, "drop"),
+    Reduced("mean of means", "mean", _REAL),
+    Reduced("mean of those with a value", "mean", _WHOLE, _GAPS, "drop"),
+    Reduced("mean of rows", "mean", {**_REAL, **_ROWS}),
+    Reduced("sum of rows", "sum", {**_WHOLE, **_ROWS}),
+    Reduced("number of rows", "sum", {**_WHOLE, "reduce": "rows"}),
+    Reduced("quantiles or nothing", "quantiles", _WHOLE, _GAPS, "drop"),
+    Reduced("cdf or nothing", "cdf", {**_WHOLE, "at": [1, 3]}, _GAPS, "drop"),
+    Reduced("variance or nothing", "variance", _WHOLE, _GAPS, "drop"),
+    Reduced("bins or nothing", "bins", {"edges": [0, 3, 10]}, _GAPS, "drop"),
+    Reduced("mean by group", "mean", {**_REAL, **_GROUPED}),
+    Reduced("categories", "histogram", {**_NAMED, "max_categories": 2}, _CATEGORIES, "other",
+            ("a", "b")),
+    Reduced("categories of rows", "histogram", {**_NAMED, **_ROWS}, _CATEGORIES, "other",
+            ("a", "b")),
+    Reduced("found bounds", "sum", {"lower": "auto", "upper": "auto"}),
+    Reduced("found bounds of means", "quantiles", {"lower": 0, "upper": "auto", "reduce": "mean"}),
+)  # fmt: skip
+
+
+def replace_rows(case: Reduced, mine: tuple[Any, ...]) -> dict[str, list[Any]]:
+    """A table with two rows of everybody, but these of one person."""
+    rows = [
+        (person, case.base[row % len(case.base)], "xyx"[row % 3])
+        for row in range(2 * _HALF)
+        if (person := row // 2) != PLACE
+    ]
+    rows[2 * PLACE : 2 * PLACE] = [(PLACE, value, "y") for value in mine]
+    who, values, groups = zip(*rows, strict=True)
+    return {"who": list(who), "v": list(values), "g": list(groups)}

@@ -5,6 +5,7 @@ docs/sharp-edges.md lists them.
 """
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -14,13 +15,16 @@ from neighbours import (
     CASES,
     INPUTS,
     MODELS,
+    REDUCED,
     hide_numbers,
     list_values,
     mask,
     observe,
     replace_one,
+    replace_rows,
 )
 from shuffledp.cli import app
+from support import first
 
 ANSWERED = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -94,6 +98,89 @@ def test_spark(case, tmp_path):
         looked, different = walk(case, kind, "shuffle", tmp_path, "spark", most=3)
         assert looked
         assert not different
+
+
+def walk_rows(case, kind, model, folder):
+    """What is seen of a person's rows, whatever they are."""
+    promise = {"epsilon": 90.0} if "auto" in case.options.values() else {"epsilon": 2.0}
+    for mine in ((case.base[0],) * 2, *case.rows):
+        data = INPUTS[kind](replace_rows(case, mine), folder)
+        yield (
+            mine,
+            observe(
+                lambda data=data: sdp.ask(
+                    data,
+                    case.task,
+                    column="v",
+                    person="who",
+                    model=model,
+                    on_invalid=case.policy,
+                    rng=sdp.SeededWords(1),
+                    **promise,
+                    **MODELS[model],
+                    **case.options,
+                ),
+                case.task,
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    first(
+        [("dict", "central"), ("csv", "central"), ("json lines", "central"), ("dict", "shuffle")]
+    ),
+)
+@pytest.mark.parametrize("case", REDUCED, ids=lambda case: case.name)
+def test_the_rows_of_a_person_decide_nothing_but_noise(case, kind, model, tmp_path):
+    """One row, none that is valid, many: n is that of people, whatever the rows say."""
+    (_, usual), *others = walk_rows(case, kind, model, tmp_path)
+    assert usual[0] == "answer"
+    assert [mine for mine, seen in others if seen != usual] == []
+
+
+def test_rows_that_are_refused_are_told(tmp_path):
+    """The walk can fail: what `error` does is seen."""
+    case = next(case for case in REDUCED if case.name == "sum or nothing")
+    (_, usual), *others = walk_rows(replace(case, policy="error"), "dict", "central", tmp_path)
+    told = [mine for mine, seen in others if seen != usual]
+    assert told == [(None,), ("", 3), ("zzz",), (99, None)]
+
+
+FILTERS = {
+    "w = 'b'": ("w", ("b", "", None, 5)),
+    "w like 'b%'": ("w", ("b", None, 5)),
+    "f > 15": ("f", (10, "abc", None, 1e300)),
+    "f > v": ("f", ("2024-01-01", None)),
+    "day >= '2024-02-01'": ("day", ("2024-02-01", "soon", None)),
+}
+
+
+@pytest.mark.parametrize("kind", ["dict", "csv"])
+@pytest.mark.parametrize("where", FILTERS)
+def test_whom_a_filter_takes_under_a_ledger_decides_nothing_but_noise(where, kind, tmp_path):
+    column, values = FILTERS[where]
+    table = {"v": [1, 2, 5] * 20, "w": ["a", "b"] * 30, "f": [10, 20] * 30}
+    table["day"] = ["2024-01-05", "2024-03-01"] * 30
+    seen = []
+    for place, value in enumerate((table[column][7], *values)):
+        table[column] = [*table[column][:7], value, *table[column][8:]]
+        data = INPUTS[kind](table, tmp_path)
+        paid = {
+            "ledger": tmp_path / f"{place}.json",
+            "budget": sdp.ledger.Budget(epsilon=9, delta=0),
+        }
+        asked = {"column": "v", "lower": 0, "upper": 9, "epsilon": 1.0, "model": "central"}
+        seen.append(
+            observe(
+                lambda data=data, paid=paid, asked=asked: sdp.ask(
+                    data, "sum", where=where, **paid, **asked
+                ),
+                "sum",
+            )
+        )
+    assert seen[0][0] == "answer"
+    assert all(each == seen[0] for each in seen)
 
 
 SURVEY = """epsilon = 2.0
