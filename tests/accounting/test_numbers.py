@@ -29,6 +29,7 @@ from shuffledp.accounting import (
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Promise
 from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.numerics.rounding import exp_lower
 
 MODULES = (
     amplify,
@@ -60,6 +61,7 @@ TABLE = NumberTable(
     | {
         "Promise": Promise,
         "CutLaplace": CutLaplace,
+        "exp_lower": exp_lower,
         "F": Fraction,
         "arange": np.arange,
         "array": np.array,

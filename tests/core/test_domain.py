@@ -23,7 +23,9 @@ from shuffledp import (
     Reals,
     SeededWords,
 )
-from shuffledp.core.domain import Domain
+from shuffledp.core.arrays import distinct
+from shuffledp.core.domain import Answers, Domain
+from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.randomizer import encode_places, tape_width
 from support import ALPHA, all_tapes
 
@@ -477,3 +479,20 @@ def test_edges_of_cells_whose_range_is_nearly_all_floats():
     """Their range times their number is beyond the floats."""
     found = sdp.core.domain.Cells(lower=0.0, upper=1e308, cells=4).edges
     np.testing.assert_allclose(found, [0.0, 2.5e307, 5e307, 7.5e307, 1e308], rtol=1e-15)
+
+
+def test_joint_codes_up_to_two_to_the_62():
+    most = Answers(parts=(Integers(lower=0, upper=2**31 - 1),) * 2)
+    assert most.size == 2**62
+    last = np.array([2**31 - 1])
+    assert most.join((last, last)).tolist() == [2**62 - 1]
+    more = Answers(parts=(*most.parts, Bits()))
+    with pytest.raises(UnsupportedError) as caught:
+        more.join((last, last, last))
+    assert str(caught.value) == (
+        "9.22e+18 combinations of answers have no joint code: keep them as columns"
+    )
+
+
+def test_distinct_values_of_a_table():
+    assert distinct(np.array([[3, 1], [1, 2]])).tolist() == [1, 2, 3]

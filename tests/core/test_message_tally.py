@@ -5,7 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from shuffledp.core.analyzer import CodeCounter, count_codes, message_tally
+from shuffledp.core.analyzer import CodeCounter, check_messages, count_codes, message_tally
+from shuffledp.core.errors import DataError
 from shuffledp.core.randomizer import Shuffled
 
 
@@ -33,3 +34,20 @@ def test_codes_are_counted_in_parts(size, dtype):
     expected = np.bincount(codes.astype(np.int64), minlength=size).tolist()
     assert counter.total().tolist() == expected
     assert count_codes(codes, size).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "payload", [np.zeros((2, 1), np.int64), np.zeros(2), np.zeros((), np.int64), np.array(["0"])]
+)
+def test_messages_are_integers_in_one_column(payload):
+    with pytest.raises(DataError, match=r"^messages are integers 0 \.\. 3, not "):
+        check_messages(payload, 4)
+
+
+def test_messages_end_where_the_alphabet_does():
+    check_messages(np.array([0, 3]), 4)
+    check_messages(np.zeros(0, np.uint8), 4)
+    for outside in (-1, 4):
+        with pytest.raises(DataError) as caught:
+            check_messages(np.array([0, outside, 3]), 4)
+        assert str(caught.value) == "a message is outside 0 .. 3"
