@@ -357,6 +357,7 @@ def _find_loss(curve: Profile, step: float, end: float) -> _Loss:
     differences = slopes - before + units * (np.abs(slopes) + np.abs(before))
     masses = np.zeros(last + 1)
     masses[kept] = np.exp(places[kept]) * np.maximum(differences, 0.0) * (1 + units)
+    masses[0] = max(masses[0], TINY)  # where all is told, so that there is something to tilt
     mirrored = masses[:0:-1] * np.exp(-places[:0:-1]) * (1 + (16 + 4 * places[:0:-1]) * UNIT)
     return _Loss(masses=np.append(mirrored, masses), endless=float(heights[-1]))
 
