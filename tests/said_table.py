@@ -6,8 +6,10 @@ right; a table has a line for every branch, so nothing that is said changes unse
 and write the table anew by `PYTHONPATH=src:tests python -m planner.test_said` (or tasks, questions, engine).
 """
 
+import inspect
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -82,3 +84,37 @@ def _spell_parts(value: Any) -> str:
             parts = (f"{each.name}={spell(getattr(value, each.name))}" for each in fields(value))
             return f"{type(value).__name__}({', '.join(parts)})"
     return str(value) if isinstance(value, Enum) else repr(value)
+
+
+def signatures(module: Any) -> str:
+    """Write how everything public of a module that it defines is called, with all defaults."""
+    lines = []
+    for name, each in sorted(vars(module).items()):
+        if name.startswith("_") or getattr(each, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(each) and not issubclass(each, Enum) and is_dataclass(each):
+            lines.append(f"{name}: {_spell_defaults(each)}")
+            lines += [
+                f"{name}.{inner}{_call(found)}"
+                for inner, found in sorted(vars(each).items())
+                if _is_public(inner, found)
+            ]
+        elif inspect.isfunction(each):
+            lines.append(f"{name}{_call(each)}")
+    return "\n".join(lines)
+
+
+def _is_public(name: str, found: Any) -> bool:
+    return not name.startswith("_") and inspect.isfunction(getattr(found, "__func__", found))
+
+
+def _call(found: Any) -> str:
+    """The names of the arguments, with defaults and without types."""
+    given = inspect.signature(getattr(found, "__func__", found)).parameters.values()
+    said = ", ".join(str(each.replace(annotation=each.empty)) for each in given)
+    return f"({re.sub(' at 0x[0-9a-f]+', '', said)})"
+
+
+def _spell_defaults(kind: Any) -> str:
+    own = ((each.name, each.default) for each in fields(kind) if each.default is not MISSING)
+    return ", ".join(f"{name}={spell(default)}" for name, default in own)

@@ -189,3 +189,15 @@ def test_policies_for_several_columns():
             OnInvalid.read(given)
     assert Coder(domain=REALS, on_invalid="error").largest == 1 << PLACE_BITS
     assert Coder(domain=AGES, on_invalid="error").largest == 9
+
+
+def test_infinity_is_itself_and_a_text_is_no_time():
+    table = {
+        "x": pa.array([math.inf, -math.inf, math.inf, 1.0]),
+        "y": pa.array([math.inf, -math.inf, 3.0, math.inf]),
+    }
+    found = {mark: np.flatnonzero(Filter.read(f"x {mark} y").choose(table.__getitem__)).tolist() for mark in ("=", "<", ">", ">=")}  # fmt: skip
+    assert found == {"=": [0, 1], "<": [3], ">": [2], ">=": [0, 1, 2]}
+    times = pa.array([0, 1], pa.time64("us"))
+    with pytest.raises(sdp.DataError, match=r"'x' holds time64\[us\], and 'cat' is no such value"):
+        Filter.read("x = 'cat'").choose({"x": times}.__getitem__)

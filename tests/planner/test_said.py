@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from said_table import SaidTable
+from said_table import SaidTable, signatures
 from shuffledp.core.privacy import Model
-from shuffledp.planner import curves, growth, local_bound, plans, rows
+from shuffledp.planner import choice, curves, growth, local_bound, plans, question, rows
 from shuffledp.planner.choice import Aim
 from shuffledp.tasks import task_named
 
@@ -45,6 +45,7 @@ TABLE = SaidTable(
     names={
         "Aim": Aim,
         "Model": Model,
+        "choice": choice,
         "curves": curves,
         "draw": draw,
         "growth": growth,
@@ -53,8 +54,10 @@ TABLE = SaidTable(
         "numbers": numbers,
         "plan": plan,
         "plans": plans,
+        "question": question,
         "rows": rows,
         "sdp": sdp,
+        "signatures": signatures,
         "task_named": task_named,
     },
 )

@@ -9,11 +9,26 @@ import pyarrow as pa
 import pytest
 
 import shuffledp as sdp
-from said_table import SaidTable
+from said_table import SaidTable, signatures
 from shuffledp.core.domain import Bins, Cells
+from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.engine import People
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
-from shuffledp.questions import bounds, people, ratios
+from shuffledp.questions import (
+    answer,
+    asking,
+    bounds,
+    files,
+    parts,
+    people,
+    plans,
+    prepared,
+    question,
+    ratios,
+    reading,
+    remarks,
+)
+from shuffledp.questions import survey as surveys
 from shuffledp.questions.question import Question
 from shuffledp.tasks import TASKS, task_named
 
@@ -105,6 +120,7 @@ TABLE = SaidTable(
         "CATEGORIES": CATEGORIES,
         "Cells": Cells,
         "MANY": _MANY,
+        "Model": Model,
         "MIXED": MIXED,
         "People": People,
         "ROWS": ROWS,
@@ -113,6 +129,7 @@ TABLE = SaidTable(
         "ask": ask,
         "band": band,
         "bounds": bounds,
+        "Guarantee": Guarantee,
         "choose": choose,
         "np": np,
         "on_one": on_one,
@@ -123,6 +140,22 @@ TABLE = SaidTable(
         "replace": replace,
         "rows": rows,
         "sdp": sdp,
+        "signatures": signatures,
+        "modules": [
+            answer,
+            asking,
+            bounds,
+            files,
+            parts,
+            people,
+            plans,
+            prepared,
+            question,
+            ratios,
+            reading,
+            remarks,
+            surveys,
+        ],
         "survey": survey,
         "told": told,
     },

@@ -156,7 +156,8 @@ class _Side(NamedTuple):
         alike = np.ones(len(order), dtype=np.bool_)
         for mine, theirs in ((self.numbers, other.numbers), (self.moments, other.moments)):
             both, one = ~np.isnan(mine) & ~np.isnan(theirs), np.isnan(mine) != np.isnan(theirs)
-            order = np.where(both, np.sign(mine - theirs), np.where(one, 1, order))
+            apart = (mine > theirs).astype(np.int8) - (mine < theirs)  # infinity is itself
+            order = np.where(both, apart, np.where(one, 1, order))
             alike &= ~one
         return order, alike
 
@@ -281,7 +282,7 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
         raise DataError(f"{asked.name!r} holds no texts: compare it with a number, without quotes")
     try:
         return _order(array, pa.scalar(asked.value).cast(array.type)), known
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise DataError(
             f"{asked.name!r} holds {array.type}, and {asked.value!r} is no such value"
         ) from None
