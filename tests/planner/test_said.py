@@ -1,6 +1,7 @@
 """What plans, curves and bounds say stays as it is, to the last letter (see said_table.py)."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,38 @@ def draw(made, monkeypatch=None):
     return seen
 
 
+LAWS = {
+    "1 / x": lambda x: 1 / x,
+    "1 / sqrt": lambda x: x**-0.5,
+    "1 / x^3": lambda x: x**-3,
+    "in steps": lambda x: 2.0 ** -int(np.floor(6 * np.log2(x))),
+    "from 2 on": lambda x: 1 / x if x >= 2 else math.inf,
+    "from 4 on, good": lambda x: 0.01 / x if x >= 4 else math.inf,
+    "flat": lambda _: 0.5,
+}
+
+
+def searched(wanted, first, *, name="epsilon", start=0.001, end=20.0, grain=0.0):
+    """For each law what is tried until the error is the wanted one, and what is found."""
+    lines = []
+    for law, error in LAWS.items():
+        tried = []
+
+        def row_at(x, error=error, tried=tried):
+            tried.append(x)
+            reason = None if math.isfinite(error(x)) else "none there"
+            return rows.Row(protocol="made", model=Model.LOCAL, reason=reason, rmse=error(x))
+
+        def excess(row):
+            return math.log(row.rmse / wanted) if row.available else math.inf
+
+        bracket = plans._Bracket(name=name, start=start, end=end, grain=grain)
+        found = bracket.search(row_at, excess, first)
+        told = found.reason or f"{found.rmse:.9g}"
+        lines.append(f"{law}: {told} after {', '.join(f'{x:.6g}' for x in tried)}")
+    return "\n".join(lines)
+
+
 TABLE = SaidTable(
     path=Path(__file__).with_name("said.txt"),
     names={
@@ -57,6 +90,7 @@ TABLE = SaidTable(
         "question": question,
         "rows": rows,
         "sdp": sdp,
+        "searched": searched,
         "signatures": signatures,
         "task_named": task_named,
     },
