@@ -1,5 +1,6 @@
 """How releases add up: exact sums, the Renyi filter, and both against the exact composition."""
 
+import dataclasses
 import math
 from fractions import Fraction
 from functools import cache
@@ -281,3 +282,79 @@ class TestNeighbours:
 def test_bad_budgets(arguments, message):
     with pytest.raises(sdp.ParameterError, match=message):
         Budget(**arguments)
+
+
+def refuse_budget(match, **fields):
+    with pytest.raises(sdp.ParameterError) as caught:
+        Budget(**{"epsilon": 1.0, "delta": 1e-6} | fields)
+    assert str(caught.value) == match
+
+
+def test_budgets_end_where_their_errors_say():
+    """The last value that is taken, and the first one that is not."""
+    assert Budget(epsilon=5e-324, delta=0.0).epsilon == 5e-324
+    refuse_budget("budget epsilon=0.0 must be > 0", epsilon=0.0)
+    assert Budget(epsilon=1.0, delta=math.nextafter(1.0, 0)).delta < 1
+    refuse_budget("budget delta=1.0 must be >= 0 and < 1", delta=1.0)
+    refuse_budget("budget delta=-1e-09 must be >= 0 and < 1", delta=-1e-9)
+    assert Budget(epsilon=1.0, delta=1e-6, reserve=9e-7).reserve == 9e-7
+    assert Budget(epsilon=1.0, delta=1e-6, reserve=0.0, alpha=7.0).alpha is None
+    for reserve in (1e-6, 2e-6, -1e-9):
+        refuse_budget(f"reserve={reserve} must be >= 0 and < delta=1e-06", reserve=reserve)
+    for alpha in (1 + 2.0**-40, 1_000_000.0):
+        assert Budget(epsilon=1.0, delta=1e-6, reserve=5e-7, alpha=alpha).alpha == alpha
+    for alpha in (1.0, 1_000_001.0):
+        said = f"alpha={alpha} must be > 1 and <= 1,000,000"
+        refuse_budget(said, reserve=5e-7, alpha=alpha)
+
+
+def test_no_budget_has_a_delta_of_1():
+    most = math.nextafter(1.0, 0.0)
+    assert Budget.for_releases(10, epsilon=0.1, delta=0.1).delta == most
+    assert Budget.for_releases(10, epsilon=0.1, delta=0.05) == Budget(epsilon=1.0, delta=0.5)
+    assert Budget.for_releases(3, epsilon=0.1, delta=0.0) == Budget(epsilon=0.3, delta=0.0)
+
+
+def test_the_divergence_of_hardly_anything_is_half_of_alpha_times_its_square():
+    """Where the exact one has lost its digits; it is rounded up."""
+    for epsilon, alpha in ((1e-35, 3.0), (4e-40, 1.5), (1e-100, 2.0)):
+        wanted = Fraction(alpha) * Fraction(repr(epsilon)) ** 2 / 2
+        found = Fraction(_bound_divergence(epsilon, alpha))
+        assert wanted <= found <= wanted * (1 + Fraction(1, 10**50))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "charged"),
+    [
+        (0.5, 0.0, (1.0, 0.0)),
+        (750.0, 1e-320, (1500.0, 1.0)),
+        (math.nextafter(750.0, 800.0), 5e-324, (1500.0000000000002, 1.0)),
+        (0.0, 0.25, (0.0, 0.5)),
+        (0.0, 0.5, (0.0, 1.0)),
+        (8e307, 0.0, (1.6e308, 0.0)),
+    ],
+)
+def test_add_and_remove_are_charged_as_two_steps(epsilon, delta, charged):
+    alone = sdp.Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        model=sdp.Model.CENTRAL,
+        proof="some mechanism",
+        neighbours=sdp.Neighbours.ADD_REMOVE,
+    )
+    found = price(alone)
+    assert (found.epsilon, found.delta) == charged
+    replaced = dataclasses.replace(alone, neighbours=sdp.Neighbours.REPLACE_ONE)
+    assert price(replaced) == Charge(epsilon=epsilon, delta=delta)
+
+
+def test_a_charge_beyond_every_float_is_refused():
+    alone = sdp.Guarantee(
+        epsilon=9e307,
+        delta=0.0,
+        model=sdp.Model.CENTRAL,
+        proof="some mechanism",
+        neighbours=sdp.Neighbours.ADD_REMOVE,
+    )
+    with pytest.raises(sdp.ParameterError, match=r"^epsilon=9e\+307 is too large to be charged$"):
+        price(alone)
