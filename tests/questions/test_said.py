@@ -12,7 +12,7 @@ import shuffledp as sdp
 from said_table import SaidTable, signatures
 from shuffledp.core.domain import Bins, Cells
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.engine import People
+from shuffledp.engine import Filter, People
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
 from shuffledp.questions import (
     answer,
@@ -46,6 +46,9 @@ ROWS = pa.table(
         "day": _DAYS,
         "times": [datetime.datetime(each.year, each.month, each.day, 7) for each in _DAYS],
         "word": [f"{n}" for n in _I * 37 % 16],
+        "maybe": pa.array(_I % 3 == 0, mask=_I % 5 == 0),
+        "how": [("car", None, "tram", "none")[i] for i in _I * 7 // 5 % 4],
+        "when": [None if i % 6 == 0 else each for i, each in enumerate(_DAYS)],
     }
 )
 _MANY = np.arange(20_000)
@@ -64,6 +67,11 @@ def ask(task, column=None, model="central", epsilon=2.0, data=ROWS, seed=1, **gi
 def told(answer):
     """Everything in it, without the version."""
     return {name: each for name, each in answer.to_dict().items() if name != "version"}
+
+
+def charged(task, column=None, where="who >= 0", **given):
+    """The same, where nobody may learn whom a filter takes, and who has no value: as if a ledger were charged."""
+    return told(ask(task, column, where=replace(Filter.read(where), private=True), **given))
 
 
 def survey(questions, epsilon=2.0, delta=1e-5, **given):
@@ -130,6 +138,7 @@ TABLE = SaidTable(
         "band": band,
         "bounds": bounds,
         "Guarantee": Guarantee,
+        "charged": charged,
         "choose": choose,
         "np": np,
         "on_one": on_one,
