@@ -15,10 +15,10 @@ from shuffledp.core.display import (
     make_picture,
     write_dates,
 )
-from shuffledp.core.domain import Bins, Bits, Categories, Cells, Reals
-from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
+from shuffledp.core.domain import Answers, Bins, Bits, Categories, Cells, Reals
+from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Messages, shuffle
-from shuffledp.core.task import read_moment
+from shuffledp.core.task import Option, read_moment
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
 from shuffledp.tasks import task_named
 
@@ -164,3 +164,76 @@ def test_moments_are_days_or_seconds():
     assert read_moment("1970-01-03")[0] == 2
     assert read_moment(datetime(1970, 1, 1, 0, 1))[0] == 60
     assert read_moment("soon") is None
+
+
+def read_option(kind, value):
+    return Option(name="x", kind=kind, help="Some option.").read(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [
+        (bool, "true", True),
+        (bool, "TRUE", True),
+        (bool, "False", False),
+        (bool, False, False),
+        (int, "12", 12),
+        (int, 12, 12),
+        (float, "12", 12),
+        (float, "1.5", 1.5),
+        (float, 2, 2),
+        (float, "1970-01-11", 10),
+        (float, "1970-01-01 00:01:30", 90.0),
+        (float, "1970-01-01 01:00+01:00", 0.0),
+        (float, np.datetime64("1970-01-11"), 10),
+        (str, "a b", "a b"),
+        (tuple, 'a, "b, c",d', ("a", "b, c", "d")),
+        (tuple, "", ("",)),
+        (tuple, ["a", "b, c"], ("a", "b, c")),
+        (list, "1, 2.5,1970-01-03", (1.0, 2.5, 2.0)),
+        (list, 4, (4.0,)),
+        (list, [4, "5"], (4.0, 5.0)),
+    ],
+)
+def test_options_are_read_as_their_types(kind, value, read):
+    found = read_option(kind, value)
+    assert found == read
+    assert type(found) is type(read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wanted"),
+    [
+        (bool, "yes", "must be true or false"),
+        (bool, 1, "must be true or false"),
+        (int, "1.5", "must be an integer"),
+        (int, True, "must be an integer"),
+        (int, 1.0, "must be an integer"),
+        (float, True, "must be a number"),
+        (float, "soon", "must be a number"),
+        (float, "3.1.2024", "must be a number (dates are written 2024-12-31)"),
+        (float, np.datetime64("NaT"), "must be a number"),
+        (str, 1, "must be text"),
+        (list, True, "must be a list of numbers"),
+        (list, "1/2/2024", "must be a list of numbers (dates are written 2024-12-31)"),
+    ],
+)
+def test_options_of_another_type_are_refused(kind, value, wanted):
+    with pytest.raises(ParameterError) as caught:
+        read_option(kind, value)
+    assert str(caught.value).endswith(wanted)
+
+
+def test_answers_are_to_some_questions():
+    with pytest.raises(ParameterError, match=r"^parts=\(\) must be at least one domain$"):
+        Answers(parts=())
+    both = Answers(parts=(Bits(), Categories(k=3, names=("a", "b", "c"))))
+    assert both.size == 6
+    assert str(both) == f"{Bits()} and {Categories(k=3, names=('a', 'b', 'c'))}"
+    pairs = [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]
+    bits, codes = (np.array(each) for each in zip(*pairs, strict=True))
+    assert both.join((bits, codes)).tolist() == [0, 1, 2, 3, 4, 5]
+    assert [each.tolist() for each in both.split(np.arange(6))] == [bits.tolist(), codes.tolist()]
+    assert [label.split(", ")[1] for label in both.labels] == ["a", "a", "b", "b", "c", "c"]
+    with pytest.raises(MismatchError, match=r"^1 columns for 2 questions$"):
+        both.columns(([0, 1],))
