@@ -15,6 +15,7 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Cells, Integers, Reals
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import Crowd, Look, Promise
+from shuffledp.core.randomizer import forget, randomize
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.protocols import (
     bundle,
@@ -166,6 +167,23 @@ def look_for(people, codes, wanted, *, bits, **given):
     ]
 
 
+def hash_bins(people, **given):
+    """Everything that is said of many categories, whose noise comes from the servers."""
+    made = server_hashing.make_server_hashing(**given)
+    device, analyzer = made.randomizer, made.analyzer
+    codes = np.arange(people, dtype=np.int64) ** 2 % device.k
+    sent = randomize(device, codes, SeededWords(1))
+    found = analyzer.estimate(analyzer.tally(forget(sent)))
+    inputs = np.bincount(codes, minlength=device.k)
+    return [
+        made.guarantee,
+        [device.p, device.q, device.told, device.epsilon0, device.words_per_input, device.cost],
+        [analyzer.gap, analyzer.added, analyzer.influence(), analyzer.variance(inputs)],
+        [found.value, found.stderr, found.interval(0.9), found.limits],
+        server_hashing.find_added(made),
+    ]
+
+
 def hints(name):
     """What the planner is told of a protocol."""
     told = spec(name).hints
@@ -206,6 +224,7 @@ TABLE = NumberTable(
         "cut": cut,
         "deal": deal,
         "inf": math.inf,
+        "hash_bins": hash_bins,
         "hints": hints,
         "is_refused": is_refused,
         "look_for": look_for,
