@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import live_support as live
-from number_table import NumberTable
+from number_table import NumberTable, flatten
 from shuffledp.live.design import choose_protocols, foresee_error
 from shuffledp.live.serve.operator import Planner
 
@@ -81,6 +81,18 @@ TABLE = NumberTable(
 @pytest.mark.parametrize("expression", TABLE.read())
 def test_number(expression):
     TABLE.check(expression, 1e-8)
+
+
+@pytest.mark.parametrize(("weights", "sampled"), [((1.0, None), True), ((2.0, 2.0), True), ((2.0, 1.0), False)])  # fmt: skip
+def test_questions_of_equal_weight_may_be_asked_at_random(weights, sampled):
+    """That is better here; of different weights, everybody is asked every question."""
+    asked = [ask("mean"), HOME]
+    given = {"noise": "devices", "people": 5000, "epsilon": 4.0}
+    weighed = [{**each, "weight": weight} if weight else each for each, weight in zip(asked, weights, strict=True)]  # fmt: skip
+    found = list(flatten(plan(weighed, **given)))
+    assert bool(found[4]) is sampled
+    if sampled:
+        assert found == pytest.approx(list(flatten(plan(asked, **given))), rel=1e-12, nan_ok=True)
 
 
 if __name__ == "__main__":
