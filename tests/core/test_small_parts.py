@@ -11,6 +11,7 @@ from shuffledp.core.display import (
     Curve,
     Number,
     Picture,
+    format_rows,
     list_numbers,
     make_picture,
     write_dates,
@@ -19,6 +20,7 @@ from shuffledp.core.domain import Answers, Bins, Bits, Categories, Cells, Reals
 from shuffledp.core.errors import DataError, MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Messages, shuffle
 from shuffledp.core.task import Option, read_moment
+from shuffledp.core.texts import Keys
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
 from shuffledp.tasks import task_named
 
@@ -237,3 +239,25 @@ def test_answers_are_to_some_questions():
     assert [label.split(", ")[1] for label in both.labels] == ["a", "a", "b", "b", "c", "c"]
     with pytest.raises(MismatchError, match=r"^1 columns for 2 questions$"):
         both.columns(([0, 1],))
+
+
+@pytest.mark.parametrize(
+    ("domain", "said"),
+    [
+        (Keys(bits=8), "integers of 8 bits"),
+        (Cells(lower=0, upper=1.5, cells=2048), "reals in [0, 1.5] in 2,048 cells"),
+        (Answers(parts=(Keys(bits=8), Keys(bits=9))), "integers of 8 bits and integers of 9 bits"),
+    ],
+)
+def test_domains_have_names(domain, said):
+    assert str(domain) == said
+
+
+def test_whole_numbers_within_an_interval():
+    """Between two whole numbers there may be none: then those around it."""
+    rows = [Number("a", 1200.4, 3.0, 1194.1, 1206.3), Number("b", 7.6, 3.0, 7.2, 7.8)]
+    shown = format_rows(rows, whole=True)
+    assert [row[1] for row in shown] == ["1,200", "8"]
+    assert [row[3] for row in shown] == ["1,195 .. 1,206", "7 .. 8"]
+    endless = [Number("c", 5.25, 3.0, float("-inf"), 6.5)]
+    assert format_rows(endless, whole=True) == format_rows(endless)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import shuffledp as sdp
-from shuffledp.ledger import Budget, Ledger
+from shuffledp.ledger import Budget, Ledger, Spending
 from shuffledp.ledger.budget import seal
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -402,7 +402,7 @@ class TestDamage:
 RIVAL = """
 import sys
 import shuffledp as sdp
-from shuffledp.ledger import Budget, Ledger
+from shuffledp.ledger import Budget, Ledger, Spending
 promise = sdp.Guarantee(epsilon=0.1, delta=1e-8, model=sdp.Model.LOCAL, proof="p")
 ledger, made = Ledger(sys.argv[1]), 0
 sys.stdin.readline()
@@ -532,3 +532,59 @@ def _charge_forever(path, report):
 
 def _releases(path):
     return len(Ledger(path).entries()) if path.exists() else 0
+
+
+class TestSpending:
+    def test_what_is_spent_in_whole_sentences(self, path):
+        spending = Spending(ledger=Ledger(path), budget=BUDGET, dataset="people")
+        note = {"task": "count"}
+        spending.check(promise(), note)
+        assert not path.exists()
+        entry = spending.charge(promise(), note)
+        assert (entry.dataset, entry.note) == ("people", note)
+        said = spending.mark_released(entry)
+        head = spending.ledger.head
+        assert said == (
+            f"Spent of data set 'people': epsilon 0.4 of {BUDGET.epsilon:g}, delta 1e-07 of "
+            f"{BUDGET.delta:g}, in 1 release.\nHead of the ledger, to note elsewhere: {head}"
+        )
+        again = Spending(ledger=Ledger(path), dataset="people")
+        second = again.charge(promise(0.2), note)
+        assert ", in 2 releases.\n" in again.mark_released(second)
+
+    def test_what_could_not_be_charged_is_refused_before(self, path):
+        spending = Spending(ledger=Ledger(path), budget=BUDGET)
+        with pytest.raises(sdp.BudgetError, match=r"epsilon would be 1\.5"):
+            spending.check(promise(1.5), {})
+        with pytest.raises(sdp.ParameterError, match=r"^note="):
+            spending.check(promise(), {"a": float("nan")})
+        assert not path.exists()
+
+    def test_the_first_release_states_the_budget(self, path):
+        with pytest.raises(sdp.LedgerError) as caught:
+            Spending(ledger=Ledger(path), dataset="people")
+        assert str(caught.value) == (
+            f"{Ledger(path).path} has no budget for data set 'people' yet: state the budget (its epsilon and "
+            "delta) with the first release"
+        )
+
+    def test_a_folder_must_be_there(self, path):
+        lost = path.parent / "lost" / path.name
+        for look in (
+            Ledger(lost).check_writable,
+            lambda: Spending(ledger=Ledger(lost), budget=BUDGET),
+        ):
+            with pytest.raises(sdp.LedgerError) as caught:
+                look()
+            assert str(caught.value) == (
+                f"ledger {Ledger(lost).path} cannot be written: its folder does not exist"
+            )
+
+
+@pytest.mark.parametrize("name", ["x" * 1001, "", " ", None, 3])
+def test_names_of_data_sets_have_1_to_1000_characters(tmp_path, name):
+    ledger = Ledger(tmp_path / "ledger.json")
+    with pytest.raises(sdp.ParameterError) as caught:
+        ledger.charge(promise(), dataset=name, budget=BUDGET)
+    assert str(caught.value).endswith("must be a text of 1 to 1000 characters")
+    assert ledger.charge(promise(), dataset="x" * 1000, budget=BUDGET).dataset == "x" * 1000
