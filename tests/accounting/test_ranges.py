@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from shuffledp.accounting import (
+    amplify,
     binary,
     blanket,
     clones,
@@ -275,6 +276,92 @@ RANGES = [
         "word_bits",
         "must be <= 64",
         (64, 65),
+    ),
+    *row(
+        lambda epsilon0: clones.ApproximateClones(epsilon0=epsilon0, delta0=1e-3, n=9),
+        "epsilon0",
+        "must be > 0",
+        (1e-300, 0.0),
+    ),
+    *row(
+        lambda delta0: clones.ApproximateClones(epsilon0=1.0, delta0=delta0, n=9),
+        "delta0",
+        "must be >= 0 and < 1",
+        (0.0, -1e-300),
+        (0.9999999999999999, 1.0),
+    ),
+    *row(
+        lambda epsilon0: clones.clones_2023(epsilon0=epsilon0, n=9),
+        "epsilon0",
+        "must be > 0",
+        (1e-9, 0.0),
+    ),
+    *row(
+        lambda star: correlated.CorrelatedNoise(epsilon_star=star, flood=FLOOD),
+        "epsilon_star",
+        "must be > 0",
+        (1e-9, 0.0),
+    ),
+    *row(
+        lambda star: correlated.ThinnedNoise(epsilon_star=star, share=0.5, flood=FLOOD),
+        "epsilon_star",
+        "must be > 0",
+        (1e-9, 0.0),
+    ),
+    *row(
+        lambda epsilon: amplify.calibrate(n=9, epsilon=epsilon, delta=0.0),
+        "epsilon",
+        "must be > 0",
+        (1e-9, 0.0),
+    ),
+    *row(
+        lambda epsilon: amplify.smallest_n(epsilon0=1.0, epsilon=epsilon, delta=0.1),
+        "epsilon",
+        "must be > 0",
+        (1.0, 0.0),
+    ),
+    *row(
+        lambda epsilon0: amplify.smallest_n(epsilon0=epsilon0, epsilon=1.0, delta=0.1),
+        "epsilon0",
+        "must be > 0",
+        (1e-9, 0.0),
+    ),
+    *row(
+        lambda epsilon: amplify.profile(epsilon0=1.0, n=9).delta(epsilon),
+        "epsilon",
+        "must be >= 0",
+        (0.0, -1e-300),
+    ),
+    *row(
+        lambda epsilon: binary.BinaryResponse(**BITS).delta(epsilon),
+        "epsilon",
+        "must be >= 0",
+        (0.0, -1e-300),
+    ),
+    *row(
+        lambda epsilon: server_noise.AmongDummies(noise=CUT, moves=1).delta(epsilon),
+        "epsilon",
+        "must be >= 0",
+        (0.0, -1e-300),
+    ),
+    *row(
+        lambda epsilon: correlated.CorrelatedNoise(epsilon_star=1.0, flood=FLOOD).delta(epsilon),
+        "epsilon",
+        "must be >= 0",
+        (0.0, -1e-300),
+    ),
+    *row(
+        lambda epsilon: moved_message.IndependentBins(n=9, gamma=HALF).delta(epsilon),
+        "epsilon",
+        "must be >= 0",
+        (0.0, -1e-300),
+    ),
+    *row(
+        lambda slack: rules.compose_advanced(ALONE, rounds=3, slack=slack),
+        "slack",
+        "must be > 0 and < 1",
+        (1e-300, 0.0),
+        (0.9999999999999999, 1.0),
     ),
     *row(
         lambda share: correlated.ThinnedNoise(epsilon_star=1.0, share=share, flood=FLOOD),

@@ -14,6 +14,7 @@ from shuffledp.core.display import (
     format_rows,
     list_numbers,
     make_picture,
+    shorten_label,
     write_dates,
 )
 from shuffledp.core.domain import Answers, Bins, Bits, Categories, Cells, Reals
@@ -261,3 +262,16 @@ def test_whole_numbers_within_an_interval():
     assert [row[3] for row in shown] == ["1,195 .. 1,206", "7 .. 8"]
     endless = [Number("c", 5.25, 3.0, float("-inf"), 6.5)]
     assert format_rows(endless, whole=True) == format_rows(endless)
+
+
+@pytest.mark.parametrize(
+    ("label", "width", "shown"),
+    [("abcd", 4, "abcd"), ("abcde", 4, "abc\u2026"), ("x" * 40, 40, "x" * 40), ("ab", 1, "\u2026")],
+)
+def test_labels_are_cut_where_they_do_not_fit(label, width, shown):
+    assert shorten_label(label, width) == shown
+
+
+def test_labels_have_40_characters():
+    assert shorten_label("x" * 40) == "x" * 40
+    assert shorten_label("x" * 41) == "x" * 39 + "\u2026"
