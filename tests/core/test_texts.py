@@ -138,3 +138,41 @@ def test_keys():
         small.codes([3, -1])
     with pytest.raises(ParameterError, match="bits=65 must be <= 64"):
         Keys(bits=65)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "fault"),
+    [
+        ("1" * 40, 255, TOO_LONG),
+        ("-" + "1" * 40, 0, TOO_LONG),
+        ("0" * 38 + "17", 17, FINE),
+        ("1" * 41, 0, UNKNOWN),
+        ("--1", 0, UNKNOWN),
+        ("\u0661", 0, UNKNOWN),
+        (" 255 ", 255, FINE),
+        ("256", 255, TOO_LONG),
+        ("-1", 0, TOO_LONG),
+        ("-0", 0, FINE),
+        (" ", 0, MISSING),
+        (None, 0, MISSING),
+        (255.0, 255, FINE),
+        (255.5, 0, UNKNOWN),
+        (float("nan"), 0, UNKNOWN),
+        (True, 0, UNKNOWN),
+        ([1], 0, UNKNOWN),
+    ],
+)
+def test_a_number_as_a_key(number, code, fault):
+    codes, faults = Keys(bits=8).read([number])
+    assert (codes.tolist(), faults.tolist()) == ([code], [fault])
+
+
+def test_what_is_wrong_with_a_key_or_a_word():
+    keys, words = Keys(bits=8), Texts(alphabet="letters", max_length=3)
+    assert keys.complain(MISSING) == "is missing"
+    assert keys.complain(UNKNOWN) == "is not an integer"
+    assert keys.complain(TOO_LONG) == "is outside the domain 0 .. 255"
+    assert words.complain(MISSING) == "is empty"
+    assert words.complain(UNKNOWN) == "has a character outside the alphabet letters"
+    assert words.complain(TOO_LONG) == "is longer than 3 bytes"
+    assert keys.spell(np.array([0, 255, 256])) == ["0", "255", None]
