@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -98,3 +99,15 @@ def test_labels():
 def test_bad_utilities(utilities):
     with pytest.raises(DataError, match="utilit"):
         exponential.make(epsilon=1.0, sensitivity=1.0, k=2).select(utilities, SeededWords(1))
+
+
+@pytest.mark.parametrize("k", [2, 3, 50, 1000])
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-9])
+def test_accuracy_is_above_the_bound_and_hardly_more(k, beta):
+    mechanism = exponential.make(epsilon=0.7, sensitivity=1.5, k=k, utility_error=0.1)
+    with localcontext() as context:
+        context.prec = 40
+        logarithm = (Decimal(k) / Decimal(beta)).ln()
+        scale = 2 * (Decimal(1.5) + 2 * Decimal(0.1)) / Decimal(0.7)
+        exact = scale * logarithm + 2 * Decimal(0.1)
+    assert exact < Decimal(mechanism.accuracy(beta)) < exact * (1 + Decimal("1e-12"))

@@ -167,6 +167,21 @@ def look_for(people, codes, wanted, *, bits, **given):
     ]
 
 
+def look_locally(codes, wanted, **given):
+    """The same without a shuffler: half of the people have the first word, a quarter the second one, ..."""
+    made = make("local_prefixes", seed=1, **given)
+    device, analyzer = made.randomizer, made.analyzer
+    people = np.concatenate([np.repeat(code, 1500 >> place) for place, code in enumerate(codes)])
+    tally = analyzer.tally(forget(randomize(device, people, SeededWords(1))))
+    said, counted = analyzer.estimate(tally), analyzer.count(tally, wanted)
+    return [
+        [said.value, said.stderr, said.interval(0.9), said.limits, said.error.sight.find_count()],
+        [counted.value, counted.stderr, counted.interval(0.9)],
+        [float(label) for label in said.labels],
+        [device.lengths, device.rows, device.buckets],
+    ]
+
+
 def hash_bins(people, **given):
     """Everything that is said of many categories, whose noise comes from the servers."""
     made = server_hashing.make_server_hashing(**given)
@@ -228,6 +243,7 @@ TABLE = NumberTable(
         "hints": hints,
         "is_refused": is_refused,
         "look_for": look_for,
+        "look_locally": look_locally,
         "make": make,
         "part": part,
         "personal": personal,
