@@ -142,3 +142,25 @@ def test_records_are_compared_across_the_pieces_in_which_they_are_read(monkeypat
             swapped = rows.copy()
             swapped[[place, place + 1]] = swapped[[place + 1, place]]
             assert not report.is_sorted(swapped)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"messages": 39}, "39 messages are not 20 reports of 2"),
+        ({"messages": 41}, "41 messages are not 20 reports of 2"),
+        ({"reports": 19, "messages": 38}, "19 reports are fewer than min_batch=20"),
+        ({"window": 2}, "there is no window 2"),
+        ({"collection_id": bytes(32)}, "it belongs to another collection"),
+    ],
+)
+def test_false_manifests_are_refused_in_whole_sentences(changes, said):
+    with pytest.raises(sdp.WireError) as caught:
+        verified(manifest(**changes))
+    assert str(caught.value) == f"manifest: {said}"
+    assert caught.value.reason == "manifest"
+
+
+def test_the_last_window_and_more_reports_are_fine():
+    for changes in ({"window": 1}, {"reports": 21, "messages": 42}):
+        assert verified(manifest(**changes)) == manifest(**changes)

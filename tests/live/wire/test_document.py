@@ -836,3 +836,16 @@ def test_at_most_366_answers_are_composed():
     )
     alone = dataclasses.replace(more, composed=False)
     assert compute_guarantee(questions, alone).epsilon <= 0.02
+
+
+def test_one_random_question_is_promised_report_by_report():
+    pledge = dataclasses.replace(COLLECTION.pledge, one_question=True, composed=True)
+    several = dataclasses.replace(pledge, reports_per_device=2)
+    with pytest.raises(sdp.UnsupportedError) as caught:
+        compute_guarantee(COLLECTION.questions, several)
+    assert str(caught.value) == (
+        "several reports of one random question each are promised report by report, not composed"
+    )
+    found = compute_guarantee(COLLECTION.questions, pledge)
+    apart = dataclasses.replace(several, composed=False)
+    assert found == compute_guarantee(COLLECTION.questions, apart)
