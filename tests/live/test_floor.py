@@ -5,12 +5,14 @@ import json
 import math
 import shutil
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import live_support as live
 import shuffledp as sdp
+from shuffledp.core.protocol import honest_users
 from shuffledp.live.design import Settings, choose_protocols
 from shuffledp.live.notice import describe_trust
 from shuffledp.live.serve.operator import Planner
@@ -64,10 +66,10 @@ def test_the_majority_of_seven_reports_is_within_the_bound_and_far_beyond_that_o
 
 def test_the_table_says_it():
     floor = dict(describe_trust(make(7)))
-    (said,) = [text for text in floor.values() if "undecided" in text]
+    (said,) = [text for text in floor.values() if "equally likely" in text]
     assert said.startswith("local epsilon = 3 for each of 7 reports, 21 together: ")
     assert said.endswith("at most 100 % of cases")
-    (once,) = [text for _, text in describe_trust(make(1)) if "undecided" in text]
+    (once,) = [text for _, text in describe_trust(make(1)) if "equally likely" in text]
     assert once.startswith("local epsilon = 3: ")
     assert once.endswith("at most 95.3 % of cases")
 
@@ -158,3 +160,37 @@ def test_the_pages_say_the_same(reports, local):
     assert f"epsilon = {together}" in told["result"]
     assert ("reports together" in told["result"]) == (reports > 1)
     assert "for all reports of a device together" in told["promise"]
+
+
+HONEST = """
+import { readFileSync } from "node:fs";
+import { describePromised } from "./src/shuffledp/live/pages/static/trust.js";
+import { use } from "./src/shuffledp/live/pages/static/strings.js";
+import { describeFloor } from "./src/shuffledp/live/pages/static/results.js";
+use("en", JSON.parse(readFileSync("src/shuffledp/live/pages/texts/en.json", "utf8")));
+const about = { one_operator: false, dummies: 0 };
+console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((promise) =>
+  [describePromised(promise, about)[0][1], describeFloor("promise", promise)])));
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="no node: the page is not tested here")
+def test_the_pages_count_on_as_many_honest_reports_as_the_promise():
+    """0.29 of 200 reports is 58, and the product of the two floats is below; 90.4 % is not 90 %."""
+    cases = [(50, 0.58), (90, 0.7), (200, 0.29), (170, 0.7), (1001, 0.9), (1000, 0.904), (2000, 1.0)]
+    cases += [(200 + share, share / 1000) for share in range(5, 1000, 13)]
+    promises = [
+        {**make(1).pledge.to_dict(), "min_batch": batch, "honest": share} for batch, share in cases
+    ]
+    done = subprocess.run(
+        [NODE, "--input-type=module", "--eval", HONEST],
+        cwd=ROOT,
+        input=json.dumps(promises),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    for (batch, share), (trust, promise) in zip(cases, json.loads(done.stdout), strict=True):
+        assert f"if {honest_users(batch, share):,} of the reports" in trust
+        assert f"if {float(Fraction(repr(share)) * 100):g} % of at least {batch:,} reports" in promise

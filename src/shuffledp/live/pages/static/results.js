@@ -3,7 +3,7 @@
 import { drawBars, drawRange, drawSeries, fitWidth, savePicture } from "./chart.js";
 import { make, makeCopy, makeTable } from "./dom.js";
 import { count, look, roundUp, say } from "./strings.js";
-import { describePromised, sayTogether } from "./trust.js";
+import { describePromised, percentHonest, sayTogether } from "./trust.js";
 
 /**
  * @param {HTMLElement} place
@@ -51,7 +51,7 @@ globalThis.addEventListener?.("beforeprint", () => document.querySelectorAll("de
 export function describeFloor(what, p) {
   if (what === "promise") {
     if (p.noise === "servers") return say("result.promiseServers", { together: sayTogether(p.composed), epsilon: String(p.epsilon), delta: String(p.delta) });
-    return say("result.promise", { together: sayTogether(p.composed), epsilon: String(p.epsilon), delta: String(p.delta), percent: Math.round(100 * p.honest), n: p.min_batch });
+    return say("result.promise", { together: sayTogether(p.composed), epsilon: String(p.epsilon), delta: String(p.delta), percent: percentHonest(p.honest), n: p.min_batch });
   }
   const several = p.reports_per_device > 1;
   if (p.local_epsilon === "none") return say("result.noFloor");
@@ -62,7 +62,7 @@ export function describeFloor(what, p) {
 function showMethods(collection, last) {
   const { promise } = last, servers = promise.noise === "servers", none = promise.local_epsilon === "none";
   const text = say("result.methodsText", {
-    condition: servers ? say("result.methodsServers", { n: collection.dummies }) : say("result.methodsDevices", { percent: Math.round(100 * promise.honest), batch: promise.min_batch }),
+    condition: servers ? say("result.methodsServers", { n: collection.dummies }) : say("result.methodsDevices", { percent: percentHonest(promise.honest), batch: promise.min_batch }),
     conspire: none ? say("result.methodsNoFloor") : say("result.methodsFloor", { floor: roundUp(promise.local_epsilon * promise.reports_per_device) }),
     version: last.version ?? "", n: last.reports ?? Math.max(...collection.questions.map((/** @type {any} */ each) => last.questions[each.name].of)),
     protocols: collection.questions.map((/** @type {any} */ each) => say("result.methodsProtocol", each)).join("; "),

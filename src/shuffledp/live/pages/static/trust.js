@@ -5,6 +5,12 @@ import { fill, look, percentAbove, roundUp, say } from "./strings.js";
 /** Whether a promise is for all reports of a device. @param {boolean} composed */
 export const sayTogether = (composed) => say(composed ? "answer.together" : "answer.each");
 
+/** How many of so many reports are counted on as honest: 0.29 of 200 is 58, and the product of the two floats is below. @param {number} reports @param {number} share */
+const countHonest = (reports, share) => Math.floor(reports * share * (1 + 1e-15));
+
+/** Their share in percent, rounded up. @param {number} share */
+export const percentHonest = (share) => Math.ceil(1e5 * share - 1e-9) / 1e3;
+
 /** @typedef {Pick<import("../device/index.js").Collection, "promise" | "floor" | "guess" | "development" | "dummies">} Trusted */
 
 /** @param {Trusted} collection @returns {string[][]} */
@@ -14,7 +20,7 @@ export function describeTrust(collection) {
     local: roundUp(promise.localEpsilon), n: promise.reportsPerDevice, together: roundUp(collection.floor), percent: percentAbove(collection.guess),
   });
   const values = { floor, epsilon: String(promise.epsilon), delta: String(promise.delta), together: sayTogether(promise.composed),
-    needed: Math.floor(promise.minBatch * promise.honest), added: collection.dummies };
+    needed: countHonest(promise.minBatch, promise.honest), added: collection.dummies };
   const rows = look(promise.noise === "servers" ? "more.trustServers" : "more.trustRows").map((/** @type {string[]} */ row) => row.map((cell) => fill(cell, values)));
   return collection.development ? [look("more.trustDevelopment"), ...rows] : rows;
 }
