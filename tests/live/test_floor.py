@@ -177,7 +177,15 @@ console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((promise) =>
 @pytest.mark.skipif(NODE is None, reason="no node: the page is not tested here")
 def test_the_pages_count_on_as_many_honest_reports_as_the_promise():
     """0.29 of 200 reports is 58, and the product of the two floats is below; 90.4 % is not 90 %."""
-    cases = [(50, 0.58), (90, 0.7), (200, 0.29), (170, 0.7), (1001, 0.9), (1000, 0.904), (2000, 1.0)]
+    cases = [
+        (50, 0.58),
+        (90, 0.7),
+        (200, 0.29),
+        (170, 0.7),
+        (1001, 0.9),
+        (1000, 0.904),
+        (2000, 1.0),
+    ]
     cases += [(200 + share, share / 1000) for share in range(5, 1000, 13)]
     promises = [
         {**make(1).pledge.to_dict(), "min_batch": batch, "honest": share} for batch, share in cases
@@ -193,4 +201,6 @@ def test_the_pages_count_on_as_many_honest_reports_as_the_promise():
     )
     for (batch, share), (trust, promise) in zip(cases, json.loads(done.stdout), strict=True):
         assert f"if {honest_users(batch, share):,} of the reports" in trust
-        assert f"if {float(Fraction(repr(share)) * 100):g} % of at least {batch:,} reports" in promise
+        assert (
+            f"if {float(Fraction(repr(share)) * 100):g} % of at least {batch:,} reports" in promise
+        )
