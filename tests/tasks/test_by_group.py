@@ -311,6 +311,8 @@ def test_what_is_remarked(task, said):
         (1e3, 1e3, 1.0, 8.0, (9.0, 9.0)),
         (-5.0, -3.0, 2.0, 8.0, (1.0, 1.0)),
         (0.1, 0.2, 0.1, 0.2, (1.1, 3.0)),
+        (0.0, 0.0, 0.0, 8.0, (1.0, 9.0)),
+        (-0.5, 0.0, -0.5, 8.0, (1.0, 9.0)),
     ],
 )
 def test_means_from_sums_and_people(low, high, least, most, wanted):
