@@ -4,12 +4,14 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
 
+import shuffledp as sdp
 from shuffledp.core.errors import WireError
 from shuffledp.live.serve import http
 from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
@@ -136,3 +138,26 @@ def test_a_problem_says_what_it_is_and_perhaps_where(status, retry):
         assert each.headers.get("retry-after") == retry
         assert each.headers["access-control-allow-origin"] == "*"
         assert each.headers["cache-control"] == "no-store"
+
+
+def test_a_body_that_ends_early_is_none():
+    from starlette.requests import ClientDisconnect
+
+    class Gone(Asked):
+        async def stream(self):
+            yield b"ab"
+            raise ClientDisconnect
+
+    with pytest.raises(WireError, match=r"^malformed: the body ended early$"):
+        asyncio.run(read_body(Gone(), 5))
+
+
+def test_what_is_missing_for_servers_is_named(monkeypatch):
+    http.require_serve()
+    for name in ("httptools", "httpx", "starlette", "uvicorn"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, name, None)
+            with pytest.raises(sdp.UnsupportedError) as told:
+                http.require_serve()
+        said = f"live collections need {name}: install the extra shuffledp[serve]"
+        assert str(told.value) == said
