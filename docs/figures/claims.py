@@ -112,7 +112,7 @@ CLAIMS = (
     ),
     Claim(
         name="words of the generator",
-        says=rf"(?:delta has (?:{_AMOUNT}) in it for what tells such words|ours could add at most (?:{_AMOUNT}))",
+        says=rf"(?:delta includes (?:{_AMOUNT}) for telling such words|ours could add at most (?:{_AMOUNT}))",
         sees="as the line of the guarantee above it, with the words of everybody",
         trust="AES-256 and HMAC-SHA256",
     ),

@@ -114,7 +114,7 @@ def test_amplification_answers_for_uniform_words():
 class TestExplained:
     def test_what_is_in_delta(self):
         text = sdp.explain(sdp.protocols.rr.make(n=5000, epsilon=1.0, delta=1e-6))
-        assert "whoever cannot break that: delta has 3.8e-28 in it" in text
+        assert "cannot break AES-256: delta includes 3.8e-28" in text
 
     def test_what_is_not(self):
         local = sdp.explain(sdp.protocols.rr.make_local(epsilon=1.0))

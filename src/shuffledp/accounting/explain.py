@@ -56,8 +56,8 @@ _CURATOR = (
 
 def _say_exact(promise: Guarantee) -> str:
     return (
-        f"What is not protected. {_ADDS_UP} The proof: {promise.proof}. The noise is made of words of "
-        "AES-256, and the promise holds against whoever cannot break that."
+        f"What is not protected. {_ADDS_UP} The proof: {promise.proof}. The noise is made of words of AES-256, and "
+        "the promise holds against anybody who cannot break AES-256."
     )
 
 
@@ -105,8 +105,8 @@ def _without_shuffler(protocol: ShuffleProtocol, promise: Guarantee) -> str:
     if floor is None or promise != protocol.guarantee:  # what other releases keep is not known here
         what = "this protocol promises" if floor is None else "these releases together promise"
         return (
-            f"Without the shuffler. If it leaks who sent what, {what} nothing: the "
-            "messages of one person can tell that person's value."
+            f"Without the shuffler. If it leaks who sent what, {what} nothing: the messages of one person can "
+            "reveal that person's value."
         )
     return (
         "Without the shuffler. If it leaks who sent what, each person still has the local promise: "
@@ -156,9 +156,9 @@ def _not_protected(protocol: ShuffleProtocol, promise: Guarantee) -> str:
 def _generator(protocol: ShuffleProtocol) -> str:
     promise, people = protocol.guarantee, protocol.users or _MANY
     added = bound_generator(people, tape_width(protocol.randomizer), promise.epsilon)
-    text = "The noise is made of words of AES-256, and the promise holds against whoever cannot break that"
+    text = "The noise is made of words of AES-256, and the promise holds against anybody who cannot break AES-256"
     size = round_up(float_above(added), 2)
     if promise.delta:
-        return f"{text}: delta has {size} in it for what tells such words from uniform ones."
+        return f"{text}: delta includes {size} for telling such words from uniform ones."
     of = "" if protocol.users else f" for {people:,} people"
     return f"{text}. Its numbers are those of uniform words; ours could add at most {size}{of}."

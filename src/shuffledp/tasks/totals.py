@@ -246,12 +246,12 @@ def read_ends(task: str, given: Mapping[str, Any]) -> tuple[float, float]:
 
     >>> read_ends("sum", {"lower": 0})
     Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: a sum needs both `lower` and `upper`, from public knowledge: the smallest and the largest value in the data would tell somebody's value
+    shuffledp.core.errors.UnsupportedError: a sum needs both `lower` and `upper`, from public knowledge: the smallest and the largest value in the data would reveal somebody's value
     """
     if not {"lower", "upper"} <= set(given):
         raise UnsupportedError(
             f"{say_of(task, 'needs')} both `lower` and `upper`, from public knowledge: the smallest and the largest "
-            "value in the data would tell somebody's value"
+            "value in the data would reveal somebody's value"
         )
     return number("lower", given["lower"]), number("upper", given["upper"])
 
