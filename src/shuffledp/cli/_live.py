@@ -54,7 +54,7 @@ def describe_collection(collection: sdp.live.wire.Collection) -> str:
     if collection.pledge.one_question:
         lines += [
             "",
-            "A report answers one of them, chosen at random; that answer uses the whole floor.",
+            "A report answers one of them, at random; that answer uses the whole floor.",
         ]
     lines += [
         "",

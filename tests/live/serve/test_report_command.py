@@ -63,7 +63,7 @@ def test_after_an_outage_the_same_command_sends_the_same_report(network, tmp_pat
     shuffler.outcomes = [httpx.ConnectError("away")] * 5
     first = call(tmp_path, shuffler.collection, *ANSWERS)
     assert first.exit_code == 1
-    assert "sends it again" in first.output
+    assert "sends the same report again" in first.output
     again = call(tmp_path, shuffler.collection, *ANSWERS)
     assert again.exit_code == 0, again.output
     assert "acknowledged" in again.output
