@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from number_table import CLOSE, NumberTable
+from number_table import CLOSE, ROUGH, NumberTable
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Cells, Integers, Reals
 from shuffledp.core.errors import ShuffledpError
@@ -254,9 +254,12 @@ TABLE = NumberTable(
 )
 
 
+ROUGHLY = ('make("count_min"', "[zero_sum_flooding", "budgets(")
+
+
 @pytest.mark.parametrize("expression", TABLE.read())
 def test_number(expression):
-    TABLE.check(expression, CLOSE)
+    TABLE.check(expression, ROUGH if expression.startswith(ROUGHLY) else CLOSE)
 
 
 if __name__ == "__main__":
