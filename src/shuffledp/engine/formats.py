@@ -320,12 +320,14 @@ def _describe(path: str, text: Format, given: Files) -> DataFile:
 def _make_readable(file: DataFile, given: Files) -> DataFile:
     """Return the file, or a copy of it if DuckDB does not read it: what is in .bz2, or not in UTF-8."""
     with _unpack(file.where) as source:
-        start = source.read(2)
+        start = source.read(3)
     packed, encoding = _find_packing(file.where), given.encoding
-    if encoding is None and start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+    if encoding is None and start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         encoding = "utf-16"  # as of spreadsheets
     if encoding is not None and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii"):
         encoding = None
+    if encoding is None and file.format is Format.JSONL and start == codecs.BOM_UTF8:
+        encoding = "utf-8-sig"  # DuckDB would take what follows for one value
     if encoding is None and packed != ".bz2":
         return file
     name = Path(file.where).name.removesuffix(packed or "")
