@@ -104,10 +104,11 @@ def test_bad_utilities(utilities):
 @pytest.mark.parametrize("k", [2, 3, 50, 1000])
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-9])
 def test_accuracy_is_above_the_bound_and_hardly_more(k, beta):
-    mechanism = exponential.make(epsilon=0.7, sensitivity=1.5, k=k, utility_error=0.1)
+    epsilon, sensitivity, error = 0.7, 1.5, 0.1
+    mechanism = exponential.make(epsilon=epsilon, sensitivity=sensitivity, k=k, utility_error=error)
     with localcontext() as context:
         context.prec = 40
         logarithm = (Decimal(k) / Decimal(beta)).ln()
-        scale = 2 * (Decimal(1.5) + 2 * Decimal(0.1)) / Decimal(0.7)
-        exact = scale * logarithm + 2 * Decimal(0.1)
+        scale = 2 * (Decimal(sensitivity) + 2 * Decimal(error)) / Decimal(epsilon)
+        exact = scale * logarithm + 2 * Decimal(error)
     assert exact < Decimal(mechanism.accuracy(beta)) < exact * (1 + Decimal("1e-12"))

@@ -147,15 +147,15 @@ def answer(protocol, seed=1, level=0.9):
     return [found.value, found.stderr, found.interval(level), found.limits]
 
 
-def look_for(people, codes, wanted, *, bits, **given):
+def look_for(people, codes, wanted, *, bits, others=None, **given):
     """Everything that is said of words: of those that are found, and of some that are chosen before looking."""
     made = make("hashed_prefixes", n=people, bits=bits, seed=1, honest=1.0, **given)
     device, analyzer = made.randomizer, made.analyzer
     shares = np.array([people // 2 ** (place + 1) for place in range(len(codes))])
     rest = people - int(shares.sum())
-    others = np.arange(rest, dtype=np.uint64) * 7919 % (1 << bits)
+    spread = np.arange(rest, dtype=np.uint64) % (others or rest) * 7919 % (1 << bits)
     held = device.deal_words(np.array(codes, dtype=np.uint64), shares, SeededWords(1))
-    held = held + device.deal_words(others, np.ones(rest, dtype=np.int64), SeededWords(2))
+    held = held + device.deal_words(spread, np.ones(rest, dtype=np.int64), SeededWords(2))
     tally = Tally(counts=held + device.deal_noise(people, SeededWords(3)), users=people)
     found, counted = analyzer.find(tally), analyzer.count(tally, wanted)
     said = analyzer.estimate(tally)
