@@ -3,8 +3,9 @@
 `tally` turns shuffled messages into integers, and tallies add. That is why the same analyzer works
 on chunks, on a SQL group-by, on Spark and on a stream. `estimate` turns a tally into an answer.
 
-An `Estimate`, which mechanisms release, too, is a value, how far off it may be, and an interval. The value is unbiased and never clipped. `clip()` and `simplex()` are labelled post-processing:
-they cost no privacy, usually help a reader, and take away unbiasedness, so they are asked for.
+An `Estimate`, which mechanisms release, too, is a value, how far off it may be, and an interval. The value is
+unbiased and never clipped. `clip()` and `simplex()` are labelled post-processing: they cost no privacy, usually help
+a reader, and take away unbiasedness, so they are asked for.
 """
 
 import math
