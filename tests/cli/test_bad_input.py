@@ -402,3 +402,10 @@ class TestAdvice:
 
         monkeypatch.setattr("shuffledp.plan", fail)
         error(refused("plan", "count", "--n", "10", *COMMON))
+
+
+def test_a_survey_file_is_not_served_whether_it_exists_or_not(refused, tmp_path):
+    path = tmp_path / "survey.toml"
+    assert "does not exist, and looks like a survey file" in error(refused("serve", path))
+    path.write_text("epsilon = 1.0\n")
+    assert "make a collection of it" in error(refused("serve", path))

@@ -106,6 +106,10 @@ def _find_root(folder: Path | None) -> Path:
         raise sdp.UnsupportedError(
             f"{folder} is a file: make a collection of it with `shuffledp collection new {folder}`, and serve its folder"
         )
+    if folder is not None and folder.suffix == ".toml" and not folder.exists():
+        raise sdp.UnsupportedError(
+            f"{folder} does not exist, and looks like a survey file: name a folder, or the folder of a collection"
+        )
     return sdp.live.pages.find_data_folder() / "surveys" if folder is None else folder
 
 
