@@ -9,7 +9,7 @@ from shuffledp.planner.question import check_delta, hint_delta
 
 PEOPLE = [True, False] * 50
 LARGE, NEAR, SMALL = 0.011, 0.002, 0.001  # of 100 people
-REFUSED = r"delta=0.011 must be at most 1/n = 0.01: .* \(such as 0.0001\), or say allow_large_delta"
+REFUSED = r"delta=0.011 must be at most 1/n = 0.01: .* \(such as 0.0001\), or set allow_large_delta"
 
 
 def test_the_borders_are_exact():

@@ -231,7 +231,7 @@ class TestOutputsThatFailAfterTheCharge:
             outputs[first].write_text("new")
             outputs[second].write_text("new")
             second.write_text("theirs")
-            with pytest.raises(sdp.DataError, match="meanwhile"):
+            with pytest.raises(sdp.DataError, match="in the meantime"):
                 outputs.publish()
         assert [path.name for path in tmp_path.iterdir()] == ["b"]
         assert second.read_text() == "theirs"

@@ -148,13 +148,13 @@ class TestOutput:
     def test_what_exists_is_not_overwritten(self, column, tmp_path):
         out = tmp_path / "m.parquet"
         out.write_text("precious")
-        with pytest.raises(sdp.DataError, match="exists already"):
+        with pytest.raises(sdp.DataError, match="already exists"):
             send(column, out)
         assert out.read_text() == "precious"
 
     def test_what_appears_meanwhile_is_not_overwritten(self, column, tmp_path):
         out = tmp_path / "m.parquet"
-        with pytest.raises(sdp.DataError, match="exists already"):
+        with pytest.raises(sdp.DataError, match="already exists"):
             send(column, out, report=lambda _: out.write_text("precious"))
         assert out.read_text() == "precious"
         assert self.left(tmp_path) == ["m.parquet"]

@@ -54,7 +54,7 @@ def test_adding():
 
 def test_nothing_is_overwritten(tmp_path):
     sdp.write_tally(collected(), tmp_path / "t.json")
-    with pytest.raises(sdp.DataError, match="exists already"):
+    with pytest.raises(sdp.DataError, match="already exists"):
         sdp.write_tally(collected(), tmp_path / "t.json")
     with pytest.raises(sdp.DataError, match="cannot be written"):
         sdp.write_tally(collected(), tmp_path / "nowhere" / "t.json")

@@ -320,7 +320,7 @@ def bound_error(
 
     >>> fair = Quadratic(constant=Fraction(1), linear=Fraction(0), square=Fraction(0))
     >>> error = bound_error(stderr=0.01, most=fair, least=Fraction(1), reach=Fraction(1), n=10_000, worth=1e-4,
-    ...                     limits=(0.0, 1.0))
+    ...                     limits=(0.0, 1.0), bias=0.0)
     >>> [round(end, 4) for end in error.interval(0.5, 0.95)]
     [0.4793, 0.5207]
     """
