@@ -13,7 +13,7 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
-from shuffledp.numerics.exact_draws import draw_discrete_laplace
+from shuffledp.numerics.entropy import draw_discrete_laplace
 
 ORDER = 10
 EPSILON, SENSITIVITY = 1.0, 1.0

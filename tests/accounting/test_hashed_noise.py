@@ -24,8 +24,8 @@ from shuffledp.accounting.server_noise import (
     open_curve,
 )
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.galois import multiply
+from shuffledp.numerics.tabulated import CutLaplace
 from shuffledp.protocols.server_hashing import HashedBin
 
 EPSILONS = (0.0, 0.7, 1.4)

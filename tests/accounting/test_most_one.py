@@ -17,7 +17,7 @@ from shuffledp.accounting import (
     noisy_count,
     server_noise,
 )
-from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.numerics.tabulated import CutLaplace
 
 ALL = Fraction(1, 10**40)
 FEW = correlated.NegativeBinomialFlood(r=1e-9, p=0.5)

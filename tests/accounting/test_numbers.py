@@ -28,8 +28,8 @@ from shuffledp.accounting import (
 )
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Promise
-from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.tabulated import CutLaplace
 
 MODULES = (
     amplify,

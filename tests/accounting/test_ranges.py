@@ -19,7 +19,7 @@ from shuffledp.accounting import (
 )
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.privacy import Guarantee, Model
-from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
+from shuffledp.numerics.tabulated import MOST_STEPS, CutLaplace
 
 F, HALF, TINY = Fraction, Fraction(1, 2), Fraction(1, 10**30)
 CUT = CutLaplace(rate=0.5, most=36)

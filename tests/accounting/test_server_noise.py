@@ -13,8 +13,8 @@ import pytest
 
 from shuffledp.accounting.server_noise import AmongDummies, Moved, bound_delta, calibrate_noise
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.rounding import exp_lower, exp_upper
+from shuffledp.numerics.tabulated import CutLaplace
 from shuffledp.protocols.krr import KRR
 
 Seen = dict[tuple[int, ...], int]

@@ -8,18 +8,7 @@ import pytest
 
 from shuffledp.core.domain import Integers
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
-from shuffledp.numerics import (
-    cut_laplace,
-    dealing,
-    entropy,
-    exact_draws,
-    galois,
-    leaves,
-    masses,
-    rounding,
-    tabulated,
-    tape,
-)
+from shuffledp.numerics import dealing, entropy, galois, leaves, masses, rounding, tabulated, tape
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.intervals import laplace
 
@@ -28,7 +17,7 @@ DEGREES = (*range(2, 25), 32)
 
 
 def geometric(rate):
-    return exact_draws.draw_geometric(rate, 2, SeededWords(1))
+    return entropy.draw_geometric(rate, 2, SeededWords(1))
 
 
 INSIDE = {
@@ -37,16 +26,16 @@ INSIDE = {
     "no words": lambda: SeededWords(1).words(0),
     "seed 0": lambda: SeededWords(0).words(1),
     "smallest rate": lambda: geometric(Fraction(1, 2**50)),
-    "no draws": lambda: exact_draws.draw_geometric(HALF, 0, SeededWords(1)),
-    "e^0": lambda: exact_draws.draw_bernoulli_exp(Fraction(0), 1, SeededWords(1)),
-    "exponents of 0": lambda: exact_draws.Choice(exponents=(Fraction(0),)).draw(1, SeededWords(1)),
+    "no draws": lambda: entropy.draw_geometric(HALF, 0, SeededWords(1)),
+    "e^0": lambda: entropy.draw_bernoulli_exp(Fraction(0), 1, SeededWords(1)),
+    "exponents of 0": lambda: entropy.Choice(exponents=(Fraction(0),)).draw(1, SeededWords(1)),
     "threshold of nothing": lambda: tape.bernoulli(np.arange(4, dtype=np.uint8), 0, 2),
     "threshold of everything": lambda: tape.bernoulli(np.arange(4, dtype=np.uint8), 4, 2),
     "as many values as words": lambda: tape.uniform(np.arange(4, dtype=np.uint8), 4, 2),
     "one value": lambda: tape.uniform(np.arange(4, dtype=np.uint8), 1, 2),
     "shares of 0": lambda: tape.table(np.arange(4, dtype=np.uint8), (0, 4, 0), 2),
-    "one step": lambda: cut_laplace.CutLaplace(rate=1.0, most=1),
-    "two bits": lambda: cut_laplace.CutLaplace(rate=1.0, most=1, word_bits=2),
+    "one step": lambda: tabulated.CutLaplace(rate=1.0, most=1),
+    "two bits": lambda: tabulated.CutLaplace(rate=1.0, most=1, word_bits=2),
     "most people": lambda: dealing.deal([2**61, 2**61], [[2]], 1, SeededWords(1)),
     "nobody": lambda: dealing.deal([0], [[2]], 1, SeededWords(1)),
     "one cell": lambda: dealing.deal_uniform(3, 1, 1, SeededWords(1)),
@@ -82,13 +71,13 @@ OUTSIDE = {
     "negative exponent": (
         ParameterError,
         "x=",
-        lambda: exact_draws.draw_bernoulli_exp(Fraction(-1), 1, SeededWords(1)),
+        lambda: entropy.draw_bernoulli_exp(Fraction(-1), 1, SeededWords(1)),
     ),
-    "no exponents": (ParameterError, "exponents", lambda: exact_draws.Choice(exponents=())),
+    "no exponents": (ParameterError, "exponents", lambda: entropy.Choice(exponents=())),
     "negative exponents": (
         ParameterError,
         "exponents",
-        lambda: exact_draws.Choice(exponents=(HALF, -HALF)),
+        lambda: entropy.Choice(exponents=(HALF, -HALF)),
     ),
     "threshold below 0": (
         ParameterError,
@@ -108,21 +97,21 @@ OUTSIDE = {
     "no values": (ParameterError, "k=0", lambda: tape.uniform_share(0, 2)),
     "negative shares": (ParameterError, "shares", lambda: tape.table_law((5, -1), 2)),
     "shares below 1": (ParameterError, "shares", lambda: tape.table_law((1, 2), 2)),
-    "no steps": (ParameterError, "most=0", lambda: cut_laplace.CutLaplace(rate=1.0, most=0)),
+    "no steps": (ParameterError, "most=0", lambda: tabulated.CutLaplace(rate=1.0, most=0)),
     "too many steps": (
         ParameterError,
         "most=65537",
-        lambda: cut_laplace.CutLaplace(rate=1.0, most=2**16 + 1),
+        lambda: tabulated.CutLaplace(rate=1.0, most=2**16 + 1),
     ),
     "words of 65 bits": (
         ParameterError,
         "word_bits=65",
-        lambda: cut_laplace.CutLaplace(rate=1.0, most=2, word_bits=65),
+        lambda: tabulated.CutLaplace(rate=1.0, most=2, word_bits=65),
     ),
     "too few words": (
         ParameterError,
         "word_bits=1 must be more",
-        lambda: cut_laplace.CutLaplace(rate=0.5, most=2, word_bits=1),
+        lambda: tabulated.CutLaplace(rate=0.5, most=2, word_bits=1),
     ),
     "too many people": (
         ParameterError,
@@ -309,16 +298,16 @@ def test_noise_that_is_too_wide_for_an_exact_interval(monkeypatch):
 COUNTS, WORDS = np.dtype(np.int64), np.dtype(np.uint64)
 TABLE = tabulated.poisson(Fraction(3), 16)
 KINDS = {
-    "geometric": (COUNTS, lambda: exact_draws.draw_geometric(HALF, 3, SeededWords(1))),
-    "laplace": (COUNTS, lambda: exact_draws.draw_discrete_laplace(HALF, 3, SeededWords(1))),
+    "geometric": (COUNTS, lambda: entropy.draw_geometric(HALF, 3, SeededWords(1))),
+    "laplace": (COUNTS, lambda: entropy.draw_discrete_laplace(HALF, 3, SeededWords(1))),
     "bernoulli": (
         np.dtype(bool),
-        lambda: exact_draws.draw_bernoulli(exact_draws.ExpMinus(HALF), 3, SeededWords(1)),
+        lambda: entropy.draw_bernoulli(entropy.ExpMinus(HALF), 3, SeededWords(1)),
     ),
-    "choice": (COUNTS, lambda: exact_draws.Choice(exponents=(HALF, HALF)).draw(3, SeededWords(1))),
+    "choice": (COUNTS, lambda: entropy.Choice(exponents=(HALF, HALF)).draw(3, SeededWords(1))),
     "cut laplace": (
         COUNTS,
-        lambda: cut_laplace.CutLaplace(rate=0.5, most=9).draw(3, SeededWords(1)),
+        lambda: tabulated.CutLaplace(rate=0.5, most=9).draw(3, SeededWords(1)),
     ),
     "two words": (
         COUNTS,

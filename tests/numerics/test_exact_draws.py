@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp import ParameterError, SeededWords
-from shuffledp.numerics import exact_draws
+from shuffledp.numerics import entropy
 from shuffledp.numerics.intervals import DiscreteLaplace
 from support import ALPHA
 
@@ -45,11 +45,11 @@ def enumerated(draw, bits, depth):
 
 
 PROBABILITIES = {
-    "e^-1": exact_draws.ExpMinus(Fraction(1)),
-    "e^-0.01": exact_draws.ExpMinus(Fraction(1, 100)),
-    "e^-7": exact_draws.ExpMinus(Fraction(7)),
-    "logistic": exact_draws.Logistic(Fraction(3, 10)),
-    "half": exact_draws.Logistic(Fraction(0)),
+    "e^-1": entropy.ExpMinus(Fraction(1)),
+    "e^-0.01": entropy.ExpMinus(Fraction(1, 100)),
+    "e^-7": entropy.ExpMinus(Fraction(7)),
+    "logistic": entropy.Logistic(Fraction(3, 10)),
+    "half": entropy.Logistic(Fraction(0)),
     "third": lambda _: (Fraction(1, 3), Fraction(1, 3)),
     "loose third": lambda digits: (
         Fraction(1, 3) - Fraction(1, 10**digits),
@@ -64,9 +64,7 @@ PROBABILITIES = {
 @pytest.mark.parametrize(("bits", "depth"), [(1, 8), (2, 4), (3, 3), (5, 2), (8, 1)])
 def test_bernoulli_has_exactly_this_probability(name, bits, depth):
     p = PROBABILITIES[name]
-    law = enumerated(
-        lambda tape: bool(exact_draws.draw_bernoulli(p, 1, tape, bits)[0]), bits, depth
-    )
+    law = enumerated(lambda tape: bool(entropy.draw_bernoulli(p, 1, tape, bits)[0]), bits, depth)
     low, high = p(60)
     open_mass = law.get(None, 0)
     assert law.get(True, 0) <= low
@@ -75,12 +73,12 @@ def test_bernoulli_has_exactly_this_probability(name, bits, depth):
 
 
 def test_a_shifted_threshold_is_noticed(monkeypatch):
-    exact = exact_draws._thresholds
+    exact = entropy._thresholds
     monkeypatch.setattr(
-        exact_draws, "_thresholds", lambda p, width: tuple(t + 1 for t in exact(p, width))
+        entropy, "_thresholds", lambda p, width: tuple(t + 1 for t in exact(p, width))
     )
     p = PROBABILITIES["e^-1"]
-    law = enumerated(lambda tape: bool(exact_draws.draw_bernoulli(p, 1, tape, 8)[0]), 8, 1)
+    law = enumerated(lambda tape: bool(entropy.draw_bernoulli(p, 1, tape, 8)[0]), 8, 1)
     assert law[True] > p(60)[1]
 
 
@@ -88,9 +86,7 @@ def test_a_shifted_threshold_is_noticed(monkeypatch):
 def test_geometric_by_enumeration(rate):
     # rate 1/3 needs 5 digits and 1 trial: six words of 2 bits, of which few tapes are decided.
     bits, depth = (4, 3) if rate > 1 else (2, 6)
-    law = enumerated(
-        lambda tape: int(exact_draws.draw_geometric(rate, 1, tape, bits)[0]), bits, depth
-    )
+    law = enumerated(lambda tape: int(entropy.draw_geometric(rate, 1, tape, bits)[0]), bits, depth)
     open_mass = law.pop(None, Fraction(0))
     assert open_mass < (Fraction(1, 4) if rate > 1 else 1)
     ratio = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
@@ -123,7 +119,7 @@ def test_binary_digits_of_a_geometric_are_independent(rate):
 def test_the_digits_that_are_drawn_have_these_probabilities():
     rate = Fraction(1, 7)
     for i in range(6):
-        low, high = exact_draws.Logistic(rate * 2**i)(45)
+        low, high = entropy.Logistic(rate * 2**i)(45)
         exact = 1 / (1 + mpmath.exp(mpmath.mpf(rate.numerator) / rate.denominator * 2**i))
         assert mpmath.mpf(low.numerator) / low.denominator <= exact + mpmath.mpf(10) ** -55
         assert mpmath.mpf(high.numerator) / high.denominator >= exact - mpmath.mpf(10) ** -55
@@ -145,17 +141,17 @@ def rejected(sample, rate):
 
 @pytest.mark.parametrize("rate", [0.25, 1.0])
 def test_discrete_laplace_sample(rate):
-    sample = exact_draws.draw_discrete_laplace(Fraction(rate), 400_000, SeededWords(11))
+    sample = entropy.draw_discrete_laplace(Fraction(rate), 400_000, SeededWords(11))
     assert not rejected(sample, rate)
     assert rejected(sample, rate * 1.04)  # mutant: slightly more privacy claimed
     assert rejected(sample + 1, rate)  # mutant: off by one
-    one_sided = exact_draws.draw_geometric(Fraction(rate), 400_000, SeededWords(11))
+    one_sided = entropy.draw_geometric(Fraction(rate), 400_000, SeededWords(11))
     assert rejected(one_sided, rate)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1e-12), exact_draws.SMALLEST_RATE, Fraction(1, 1000)])
+@pytest.mark.parametrize("rate", [Fraction(1e-12), entropy.SMALLEST_RATE, Fraction(1, 1000)])
 def test_small_rates_have_the_right_scale(rate):
-    sample = exact_draws.draw_discrete_laplace(rate, 40_000, SeededWords(12))
+    sample = entropy.draw_discrete_laplace(rate, 40_000, SeededWords(12))
     t = DiscreteLaplace(rate=rate).radius(Fraction(1, 2))
     outside = int((np.abs(sample) > t).sum())
     tail = float(DiscreteLaplace(rate=rate).tail(t)[0])
@@ -166,34 +162,30 @@ def test_small_rates_have_the_right_scale(rate):
 
 
 def test_huge_rates_give_no_noise():
-    assert not exact_draws.draw_discrete_laplace(Fraction(10) ** 9, 1000, SeededWords(1)).any()
-    assert not exact_draws.draw_bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
+    assert not entropy.draw_discrete_laplace(Fraction(10) ** 9, 1000, SeededWords(1)).any()
+    assert not entropy.draw_bernoulli_exp(Fraction(10) ** 30, 1000, SeededWords(1)).any()
 
 
 @pytest.mark.parametrize("x", [Fraction(2), Fraction(5, 2)])
 def test_large_exponents_are_products(x, monkeypatch):
-    monkeypatch.setattr(exact_draws, "_STEP", Fraction(1))
-    law = enumerated(lambda tape: bool(exact_draws.draw_bernoulli_exp(x, 1, tape, 4)[0]), 4, 3)
-    low, high = exact_draws.ExpMinus(x)(40)
+    monkeypatch.setattr(entropy, "_STEP", Fraction(1))
+    law = enumerated(lambda tape: bool(entropy.draw_bernoulli_exp(x, 1, tape, 4)[0]), 4, 3)
+    low, high = entropy.ExpMinus(x)(40)
     assert law[True] <= low
     assert high <= law[True] + law[None]
     assert law[None] < Fraction(1, 8)
 
 
-@pytest.mark.parametrize("rate", [Fraction(0), Fraction(-1), exact_draws.SMALLEST_RATE / 2, 0.5])
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(-1), entropy.SMALLEST_RATE / 2, 0.5])
 def test_bad_rate(rate):
     with pytest.raises(ParameterError, match="rate"):
-        exact_draws.draw_geometric(rate, 1, SeededWords(1))
+        entropy.draw_geometric(rate, 1, SeededWords(1))
 
 
 def test_chunks_do_not_repeat_words():
-    sample = exact_draws.draw_geometric(
-        Fraction(1, 10**6), 3 * exact_draws._CHUNK + 5, SeededWords(3)
-    )
-    assert not np.array_equal(
-        sample[: exact_draws._CHUNK], sample[exact_draws._CHUNK : 2 * exact_draws._CHUNK]
-    )
-    assert len(sample) == 3 * exact_draws._CHUNK + 5
+    sample = entropy.draw_geometric(Fraction(1, 10**6), 3 * entropy._CHUNK + 5, SeededWords(3))
+    assert not np.array_equal(sample[: entropy._CHUNK], sample[entropy._CHUNK : 2 * entropy._CHUNK])
+    assert len(sample) == 3 * entropy._CHUNK + 5
 
 
 CHOICES = [
@@ -208,7 +200,7 @@ CHOICES = [
 @pytest.mark.parametrize("exponents", CHOICES)
 @pytest.mark.parametrize(("bits", "depth"), [(1, 7), (3, 3), (8, 1)])
 def test_choice_by_enumeration(exponents, bits, depth):
-    choice = exact_draws.Choice(exponents=exponents)
+    choice = entropy.Choice(exponents=exponents)
     law = enumerated(lambda tape: int(choice.draw(1, tape, bits)[0]), bits, depth)
     open_mass = law.get(None, Fraction(0))
     assert open_mass <= Fraction(len(exponents), 2 ** (bits * depth))
@@ -222,7 +214,7 @@ def test_choice_by_enumeration(exponents, bits, depth):
 
 
 def test_choice_bounds_enclose():
-    choice = exact_draws.Choice(exponents=CHOICES[2])
+    choice = entropy.Choice(exponents=CHOICES[2])
     weights = [mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) for x in CHOICES[2]]
     for (low, high), weight in zip(choice.bounds(100), weights, strict=True):
         p = weight / sum(weights)
@@ -233,6 +225,6 @@ def test_choice_bounds_enclose():
 
 def test_choice_needs_weights():
     with pytest.raises(ParameterError, match="exponents"):
-        exact_draws.Choice(exponents=())
+        entropy.Choice(exponents=())
     with pytest.raises(ParameterError, match="exponents"):
-        exact_draws.Choice(exponents=(Fraction(-1),))
+        entropy.Choice(exponents=(Fraction(-1),))

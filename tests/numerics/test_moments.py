@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import Difference, DifferenceError, log_moments
+from shuffledp.numerics.tabulated import CutLaplace, CutLaplaceSum
 
 PLACES = np.array([[-2.0, -0.3, 0.0], [1e-6, 0.4, 3.0]])
 

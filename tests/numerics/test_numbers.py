@@ -12,15 +12,12 @@ from number_table import CLOSE, ROUGH, NumberTable
 from shuffledp.core.analyzer import Estimate
 from shuffledp.core.domain import Cells, Integers
 from shuffledp.numerics import (
-    cut_laplace,
     dealing,
     entropy,
-    exact_draws,
     galois,
     leaves,
     masses,
     rounding,
-    search,
     tabulated,
     tape,
     tree_noise,
@@ -31,17 +28,14 @@ from shuffledp.numerics.intervals import binomial, counts, laplace, sample
 MODULES = (
     binomial,
     counts,
-    cut_laplace,
     dealing,
     entropy,
-    exact_draws,
     galois,
     laplace,
     leaves,
     masses,
     rounding,
     sample,
-    search,
     tabulated,
     tape,
     tree_noise,
@@ -90,7 +84,7 @@ def pair(value=1.0):
     )
 
 
-SERVERS = cut_laplace.CutLaplaceSum(noise=cut_laplace.CutLaplace(rate=0.5, most=36), times=2)
+SERVERS = tabulated.CutLaplaceSum(noise=tabulated.CutLaplace(rate=0.5, most=36), times=2)
 ADDED = tree_noise.AddedNoise(noise=SERVERS)
 
 

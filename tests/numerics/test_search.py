@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.numerics.search import find_largest_above, find_smallest, find_smallest_safe
+from shuffledp.numerics.rounding import find_largest_above, find_smallest, find_smallest_safe
 
 ROOTS = st.floats(min_value=1e-9, max_value=0.999)
 GUESSES = st.floats(min_value=-1.0, max_value=3.0)

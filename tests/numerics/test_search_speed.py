@@ -16,7 +16,7 @@ from shuffledp.accounting import (
     noisy_count,
 )
 from shuffledp.accounting.binary import BinaryResponse
-from shuffledp.numerics.search import find_largest_above, find_smallest, find_smallest_safe
+from shuffledp.numerics.rounding import find_largest_above, find_smallest, find_smallest_safe
 from shuffledp.protocols import fake_users, split_and_mix, tree
 
 EXCESS = {

@@ -13,9 +13,9 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals.counts import SupportLaw
 from shuffledp.numerics.rounding import exp_upper
+from shuffledp.numerics.tabulated import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.tree_noise import AddedNoise, BinNoise, IndependentLevels
 from shuffledp.numerics.trees import LevelWeights
 from shuffledp.protocols.krr import KRR

@@ -37,7 +37,7 @@ from shuffledp.core.privacy import Guarantee, Model, Profile, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import Randomizer, check_randomizer
 from shuffledp.core.validate import below_one, fraction_of_one, non_negative, positive
-from shuffledp.numerics.search import find_largest_above
+from shuffledp.numerics.rounding import find_largest_above
 
 _LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
 _FEW = 4  # blankets, each of which is evaluated in full

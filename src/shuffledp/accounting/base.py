@@ -30,8 +30,7 @@ from shuffledp.core.privacy import Guarantee, Profile
 from shuffledp.core.protocol import Accountant, Crowd, Promise
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.numerics.entropy import SPAN_WORDS, prf_advantage
-from shuffledp.numerics.rounding import exp_upper, float_above
-from shuffledp.numerics.search import find_smallest, find_smallest_safe
+from shuffledp.numerics.rounding import exp_upper, find_smallest, find_smallest_safe, float_above
 
 SMALLEST_DELTA = 1e-300
 """Below this a delta is not told from 0: floating-point numbers end near 1e-308."""

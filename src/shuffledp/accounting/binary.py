@@ -57,8 +57,7 @@ from shuffledp.accounting.base import (
 from shuffledp.core.arrays import Counts, Floats, distinct
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
-from shuffledp.numerics.rounding import UNIT, exp_bounds
-from shuffledp.numerics.search import find_largest_above, find_smallest_safe
+from shuffledp.numerics.rounding import UNIT, exp_bounds, find_largest_above, find_smallest_safe
 
 _EXACT = 2000  # up to this n the worst data set itself is found
 _TOLERANCE = 0.005  # cells are refined until the upper bound of delta is this close, relatively

@@ -39,8 +39,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Message, Randomizer
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.masses import bound_at_most, bound_mass, bound_mills_above
-from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper
-from shuffledp.numerics.search import find_largest_above
+from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper, find_largest_above
 
 _NOTHING = Fraction(0)
 _NEARLY = 1e-6

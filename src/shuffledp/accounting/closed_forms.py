@@ -29,7 +29,7 @@ from shuffledp.accounting.amplify import (
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.search import find_smallest_safe
+from shuffledp.numerics.rounding import find_smallest_safe
 
 _UP = 1 + 1e-12  # more than the rounding errors of a dozen floating-point operations
 

@@ -54,8 +54,7 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.validate import fraction_of_one, non_negative, number
 from shuffledp.numerics.masses import TINY, bound_normal_mills
-from shuffledp.numerics.rounding import UNIT
-from shuffledp.numerics.search import find_smallest
+from shuffledp.numerics.rounding import UNIT, find_smallest
 
 CUT = 1e-290
 """What `mu` and sums of Renyi divergences leave out: the tail of the curve below this delta."""

@@ -41,8 +41,7 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.validate import fraction_of_one, non_negative, number, positive
 from shuffledp.numerics.masses import log_negative_binomial, negative_binomial_mass
-from shuffledp.numerics.rounding import UNIT, exp_lower, shorten
-from shuffledp.numerics.search import find_smallest, find_smallest_safe
+from shuffledp.numerics.rounding import UNIT, exp_lower, find_smallest, find_smallest_safe, shorten
 from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws, shift_law
 
 GAP = 0.1

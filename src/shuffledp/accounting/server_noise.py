@@ -1,7 +1,7 @@
 r"""Privacy of reports among messages that a server adds, whose numbers are discrete Laplace, cut at L.
 
 One person's message moves from one bin to another. Each bin has a number of dummies of its own
-(`numerics.cut_laplace`), so one number goes up by one and another one down: two *moves*. In a count the two numbers
+(`numerics.tabulated`), so one number goes up by one and another one down: two *moves*. In a count the two numbers
 have a fixed total: one move. A move changes probabilities by a factor of at most e^a, but for the end of mass f that
 nothing else reaches. With C moves, each up by r_u = e^a with mass u, down by r_d = e^-a with mass d, and out of reach
 with mass f,
@@ -41,7 +41,6 @@ from shuffledp.accounting.moved_message import BinomialTotal, TwoBins, poisson_l
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.validate import fraction_of_one, non_negative, positive, whole
-from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
 from shuffledp.numerics.rounding import (
     UNIT,
     exp_lower,
@@ -51,6 +50,7 @@ from shuffledp.numerics.rounding import (
     log_lower,
     log_upper,
 )
+from shuffledp.numerics.tabulated import MOST_STEPS, CutLaplace
 
 _BITS = 320  # of fractions that are rounded up
 _EDGES = 0.1  # of delta, for the ends, where the rest is for the sum of losses

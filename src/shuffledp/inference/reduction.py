@@ -41,8 +41,8 @@ from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import number, whole
-from shuffledp.numerics import exact_draws, tape
-from shuffledp.numerics.entropy import SeededWords
+from shuffledp.numerics import tape
+from shuffledp.numerics.entropy import SeededWords, draw_bernoulli
 
 _CELLS = 6  # for each category
 _HALF = Fraction(1, 2)
@@ -129,7 +129,7 @@ class Reduction:
         """
         codes = Categories(k=self.k).codes(inputs).astype(np.int64)
         if self.mix:
-            mixed = exact_draws.draw_bernoulli(_Exactly(self.mix), len(codes), rng, bits)
+            mixed = draw_bernoulli(_Exactly(self.mix), len(codes), rng, bits)
             resampled = np.flatnonzero(mixed)
             codes[resampled] = _draw_uniform(self.k, len(resampled), rng, bits)
         first = np.cumsum((0, *self.copies))
@@ -141,9 +141,7 @@ class Reduction:
         for j in np.unique(codes).tolist():
             users = order[ends[j] : ends[j + 1]]
             if stays[j] < 1:
-                spare[users] = ~exact_draws.draw_bernoulli(
-                    _Exactly(stays[j]), len(users), rng, bits
-                )
+                spare[users] = ~draw_bernoulli(_Exactly(stays[j]), len(users), rng, bits)
             cells[users] = first[j] + _draw_uniform(self.copies[j], len(users), rng, bits)
         if spare.any():
             cells[spare] = first[-1] + _draw_uniform(self.spare, int(spare.sum()), rng, bits)

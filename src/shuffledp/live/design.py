@@ -39,7 +39,7 @@ from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, com
 from shuffledp.live.wire.question import Asking, read_asking, suggest_kind
 from shuffledp.live.wire.question import Question as WireQuestion
 from shuffledp.numerics.leaves import ask_leaves
-from shuffledp.numerics.search import find_largest_above
+from shuffledp.numerics.rounding import find_largest_above
 from shuffledp.planner.choice import choose
 from shuffledp.planner.rows import check_sight, measure_sight
 from shuffledp.protocols import make

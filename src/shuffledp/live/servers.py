@@ -34,8 +34,8 @@ from shuffledp.core.task import Task
 from shuffledp.live.wire.noise import MOST_DUMMIES, Added, Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Pledge, set_served_aside
 from shuffledp.live.wire.question import Question as WireQuestion
-from shuffledp.numerics.cut_laplace import CutLaplace
 from shuffledp.numerics.leaves import ask_leaves
+from shuffledp.numerics.tabulated import CutLaplace
 from shuffledp.protocols.server_hashing import (
     TASK,
     AmongHashed,

@@ -29,7 +29,7 @@ from shuffledp.core.protocol import (
     Selector,
 )
 from shuffledp.core.validate import positive
-from shuffledp.numerics.exact_draws import SMALLEST_RATE
+from shuffledp.numerics.entropy import SMALLEST_RATE
 
 __all__ = [
     "MECHANISMS",

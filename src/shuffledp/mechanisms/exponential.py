@@ -26,7 +26,7 @@ from shuffledp.core.protocol import MechanismSpec, Parameters, Selection
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, non_negative, whole
 from shuffledp.mechanisms import promise_pure, read_exactly
-from shuffledp.numerics.exact_draws import Choice
+from shuffledp.numerics.entropy import Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ every place costs n/epsilon.
 **Sampling.** Let W_i(v) be the weight of all ways to continue from place i with numbers at most v:
 W_i(v) = sum over u <= v of e^(-c |f_i - u|) W_(i+1)(u). The places are drawn one after the other with these weights. The weights
 are enclosed by integers of many bits; a word decides, and if it does not, more bits and further words do (see
-numerics/exact_draws): the law is exact. It takes n^2 steps.
+numerics/entropy): the law is exact. It takes n^2 steps.
 
 **Errors.** Let q = e^(-epsilon/4). Whatever the true list f is, and for every place i and every t >= 1,
 
@@ -46,7 +46,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
 from shuffledp.mechanisms import promise_pure, read_exactly
-from shuffledp.numerics.exact_draws import ExpMinus, cut_weights, find_position
+from shuffledp.numerics.entropy import ExpMinus, cut_weights, find_position
 
 _MOST = 1000  # people: a million steps
 _BITS = 64  # of a word

@@ -27,7 +27,7 @@ from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms import find_rate, promise_pure, read_integers, shape_like
-from shuffledp.numerics.exact_draws import draw_discrete_laplace
+from shuffledp.numerics.entropy import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 

@@ -27,7 +27,7 @@ from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms import find_rate, promise_pure, read_integers
-from shuffledp.numerics.exact_draws import draw_discrete_laplace
+from shuffledp.numerics.entropy import draw_discrete_laplace
 from shuffledp.numerics.leaves import TASKS, LeafQuestion, Leaves, read_question
 from shuffledp.numerics.tree_noise import GeometricNoise, IndependentLevels
 from shuffledp.numerics.trees import aggregate, choose_even_shape, fit_leaves

@@ -45,7 +45,7 @@ from shuffledp.mechanisms import (
     read_reals,
     shape_like,
 )
-from shuffledp.numerics.exact_draws import draw_discrete_laplace
+from shuffledp.numerics.entropy import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 _FINER = 20  # the step is 2^-20 of the noise and of the sensitivity per coordinate, or less

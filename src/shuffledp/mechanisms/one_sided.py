@@ -26,7 +26,7 @@ from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms import find_rate, read_integers
-from shuffledp.numerics.exact_draws import draw_geometric
+from shuffledp.numerics.entropy import draw_geometric
 from shuffledp.numerics.rounding import exp_lower, exp_upper, float_above
 
 

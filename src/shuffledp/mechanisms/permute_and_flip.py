@@ -33,7 +33,7 @@ from shuffledp.core.protocol import MechanismSpec, Parameters, Selection
 from shuffledp.core.randomizer import WordSource
 from shuffledp.mechanisms import promise_pure
 from shuffledp.mechanisms.exponential import Exponential
-from shuffledp.numerics.exact_draws import draw_bernoulli_exp
+from shuffledp.numerics.entropy import draw_bernoulli_exp
 
 _NODES = (
     400  # of the integral: exact for up to 800 candidates, and beyond to the precision of floats

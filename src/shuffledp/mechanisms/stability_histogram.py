@@ -36,7 +36,7 @@ from shuffledp.core.protocol import MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.mechanisms import find_rate
-from shuffledp.numerics.exact_draws import draw_discrete_laplace
+from shuffledp.numerics.entropy import draw_discrete_laplace
 from shuffledp.numerics.intervals import DiscreteLaplace, DiscreteLaplaceError
 
 Histogram: TypeAlias = Mapping[str, int] | Mapping[int, int] | NDArray[np.integer[Any]]

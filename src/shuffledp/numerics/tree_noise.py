@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.numerics.cut_laplace import CutLaplaceSum
+from shuffledp.numerics.tabulated import CutLaplaceSum
 from shuffledp.numerics.trees import LevelWeights
 
 _DEGREE = 512

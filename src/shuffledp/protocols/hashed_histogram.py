@@ -28,6 +28,7 @@ from shuffledp.core.protocol import Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
+from shuffledp.numerics.galois import DEGREES, SPARE_BITS, LinearHashing
 from shuffledp.protocols.shared.assembly import register, shuffle
 from shuffledp.protocols.shared.dummied import (
     Dummied,
@@ -38,7 +39,6 @@ from shuffledp.protocols.shared.dummied import (
     deal_dummied,
     dummied_law,
 )
-from shuffledp.protocols.shared.hashing import DEGREES, SPARE_BITS, LinearHashing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,8 +48,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSour
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.intervals import BoundedError
-from shuffledp.numerics.rounding import exp_lower
-from shuffledp.numerics.search import find_largest_above
+from shuffledp.numerics.rounding import exp_lower, find_largest_above
 from shuffledp.protocols.shared.assembly import OneNumber, register, shuffle
 from shuffledp.protocols.shared.sums import (
     Affine,

@@ -38,10 +38,10 @@ from shuffledp.core.protocol import Cost, ShuffleProtocol, Unconditional
 from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import tape
+from shuffledp.numerics.galois import SPARE_BITS, LinearHashing
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.server_noise import NAME, SERVERS, find_noise
-from shuffledp.protocols.shared.hashing import SPARE_BITS, LinearHashing
 
 TASK = "histogram"
 """The one kind of question that it answers."""

@@ -2,7 +2,7 @@ r"""Answers among a server's messages: everybody sends one bin, and the servers 
 
 A device sends the category, the yes or no, the cell, or the point of a coarse grid that its number was rounded to at random:
 as it is, or by k-ary randomized response (the floor). The shuffler adds L + Z_b messages to each bin b and the analyzer as many
-to its tally, Z of `numerics.cut_laplace`; both are subtracted on average. With N_b messages of n people, p and q those of
+to its tally, Z of `numerics.tabulated`; both are subtracted on average. With N_b messages of n people, p and q those of
 randomized response (1 and 0 without), S_b the sum of both Z,
 
     count_b = (N_b - 2 L - n q) / (p - q)                                          (unbiased)
@@ -37,11 +37,11 @@ from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSour
 from shuffledp.core.task import say_of
 from shuffledp.core.validate import level as valid_level
 from shuffledp.core.validate import whole
-from shuffledp.numerics.cut_laplace import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.intervals.binomial import bound_deviation
 from shuffledp.numerics.leaves import TASKS as ABOUT_CELLS
 from shuffledp.numerics.leaves import LeafQuestion, read_question
+from shuffledp.numerics.tabulated import CutLaplace, CutLaplaceSum
 from shuffledp.numerics.tree_noise import AddedNoise, BinNoise, IndependentLevels, TreeNoise
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.one_question import SAMPLED, Sampled

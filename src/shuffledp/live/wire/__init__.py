@@ -11,7 +11,7 @@ from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies
 from shuffledp.live.wire.promise import Noise, Pledge, compute_guarantee
 from shuffledp.live.wire.question import Asking, Kind, Part, Question, carry, describe_law
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, Manifest, Opened
-from shuffledp.numerics.cut_laplace import CutLaplace
+from shuffledp.numerics.tabulated import CutLaplace
 
 __all__ = [
     "MEDIA_TYPE",

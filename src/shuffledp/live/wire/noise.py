@@ -3,7 +3,7 @@
 The shuffler seals N_b messages that say b, for every bin b, and the analyzer adds as much to its tally before anything leaves
 it: both draw from the same law, independently, once for every window. `bins`: N_b = L + Z_b, independent by bin. `count`:
 one draw Z, L + Z times yes and L - Z times no, so that their total is fixed. Z is discrete Laplace, cut at L
-(`numerics.cut_laplace`). The analyzer subtracts L for each server.
+(`numerics.tabulated`). The analyzer subtracts L for each server.
 
 `hashed`: of too many categories to add messages to each, a message is a hash function and a value, and a server adds M
 uniform ones: `protocols.server_hashing` says what they are worth. The analyzer adds its own before it counts.
@@ -24,8 +24,8 @@ from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, Wir
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import whole
 from shuffledp.live.wire.strict import Fields, as_decimal
-from shuffledp.numerics.cut_laplace import MOST_STEPS, CutLaplace
-from shuffledp.protocols.shared.hashing import LinearHashing
+from shuffledp.numerics.galois import LinearHashing
+from shuffledp.numerics.tabulated import MOST_STEPS, CutLaplace
 
 HASHED = "hashed"
 """The kind of noise whose messages are hashed."""

@@ -240,7 +240,7 @@ def _compute_served(
     A device takes so many `words`, and a server takes `server` for a window.
     """
     from shuffledp.accounting.server_noise import bound_delta
-    from shuffledp.numerics.search import find_smallest
+    from shuffledp.numerics.rounding import find_smallest
     from shuffledp.protocols.server_hashing import find_added
 
     pairs = [find_added(each) for each in protocols]

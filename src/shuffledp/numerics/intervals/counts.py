@@ -66,9 +66,9 @@ import numpy as np
 from shuffledp.core.analyzer import Interval, Value
 from shuffledp.core.arrays import Bools, Counts, Floats
 from shuffledp.core.validate import level as valid_level
-from shuffledp.numerics.cut_laplace import CutLaplaceSum
 from shuffledp.numerics.intervals.binomial import have_both_signs
 from shuffledp.numerics.rounding import UNIT
+from shuffledp.numerics.tabulated import CutLaplaceSum
 
 _SMALL = 1e-6  # tails below are left to Chernoff
 _CUT = 40.0  # terms of the sum below e^-40 are cut

@@ -54,7 +54,7 @@ _BEYOND = 1e-14  # what blocks leave out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplace:
-    """The law of `exact_draws.discrete_laplace`.
+    """The law of `entropy.draw_discrete_laplace`.
 
     >>> noise = DiscreteLaplace(rate=Fraction(1))
     >>> round(noise.variance, 6)

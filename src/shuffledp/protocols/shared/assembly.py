@@ -48,8 +48,7 @@ from shuffledp.core.protocol import (
 )
 from shuffledp.core.randomizer import NumberCode, tape_width
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.numerics.rounding import float_above, float_below
-from shuffledp.numerics.search import find_largest_above
+from shuffledp.numerics.rounding import find_largest_above, float_above, float_below
 
 if TYPE_CHECKING:  # the bounds of amplification are loaded by those who need them
     from shuffledp.accounting.amplify import ShuffledProfile
