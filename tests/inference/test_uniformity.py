@@ -312,7 +312,7 @@ class TestResult:
             ({"model": "cloud"}, ParameterError, "model='cloud'"),
             ({"coin": "golden"}, ParameterError, "coin='golden'"),
             ({"method": "guess"}, ParameterError, "method='guess'"),
-            ({"model": "central", "coin": "public"}, UnsupportedError, "no use"),
+            ({"model": "central", "coin": "public"}, UnsupportedError, "not use a public coin"),
             ({"public_seed": 3}, ParameterError, "private coin"),
             ({"honest": 0.0}, ParameterError, "honest=0.0"),
             ({"values": [0, 16]}, DataError, "16 at position 1"),

@@ -55,7 +55,7 @@ class TestEntries:
         assert list(path.parent.iterdir()) == []
         ledger.charge(promise(), budget=BUDGET)
         before = path.read_bytes()
-        with pytest.raises(sdp.BudgetError, match=r"epsilon would be 1\.1.*1 release before"):
+        with pytest.raises(sdp.BudgetError, match=r"epsilon would be 1\.1.*1 earlier release"):
             ledger.charge(promise(0.7))
         with pytest.raises(sdp.BudgetError, match="delta would be"):
             ledger.charge(promise(0.1, 1e-6))

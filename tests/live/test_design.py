@@ -220,5 +220,5 @@ def test_a_report_of_unknown_influence_is_refused(tmp_path, monkeypatch):
     design = choose_protocols(*read_survey(path))
     assert design.influence > 1
     monkeypatch.setattr(trees, "_LOOKED_AT", 99)
-    with pytest.raises(sdp.UnsupportedError, match=r"'q': nothing is known .* give fewer steps"):
+    with pytest.raises(sdp.UnsupportedError, match=r"'q': it is not known .* give fewer steps"):
         _ = design.influence

@@ -219,7 +219,7 @@ def count_calls(monkeypatch, name):
 
 
 MOST = {
-    "a binomial level": 7,
+    "a binomial level": 8,
     "a binomial level of a shift": 10,
     "independent bins": 6,
     "dummies": 10,

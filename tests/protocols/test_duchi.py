@@ -118,7 +118,7 @@ def test_variance_is_that_of_the_mean():
     analyzer = make_local(lower=-1.0, upper=1.0, steps=2, epsilon=1.0).analyzer
     one, ten = (analyzer.variance(np.array([n, 0, 2 * n])) for n in (1, 10))
     assert ten == pytest.approx(one / 10, rel=1e-12)
-    with pytest.raises(sdp.DataError, match="no users"):
+    with pytest.raises(sdp.DataError, match="at least one user is needed"):
         analyzer.variance(np.zeros(3, dtype=np.int64))
 
 

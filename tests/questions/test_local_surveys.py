@@ -101,7 +101,7 @@ def test_messages_of_one_random_question_are_those_of_the_device(tmp_path):
         expected += [(part, each) for each in own.encode(codes, tape).payload.tolist()]
     rows = pq.read_table(sent.path)["message"].to_pylist()
     assert sorted(map(tuple, rows)) == sorted(expected)
-    with pytest.raises(sdp.DataError, match="they are too few"):
+    with pytest.raises(sdp.DataError, match="2 people are too few"):
         ask_locally(6).prepare({f"q{i}": [True, False] for i in range(6)}).answer()
 
 

@@ -159,6 +159,9 @@ class ShuffleMaker:
         )
         ideal, reached = _account(parts, crowd, promise, left)
         accountant = Computational(ideal=ideal, words_per_input=words, crowd=crowd)
+        guarantee = accountant.weaken(reached, crowd.trusted)
+        if reached.delta == left.delta:  # nothing is left over: state the number that was asked for
+            guarantee = replace(guarantee, delta=promise.delta)
         alone = math.isfinite(parts.device.epsilon0)
         return ShuffleProtocol(
             name=self.about.name,
@@ -166,7 +169,7 @@ class ShuffleMaker:
             task=parts.task or self.about.task,
             randomizer=parts.device,
             analyzer=parts.analyzer,
-            guarantee=accountant.weaken(reached, crowd.trusted),
+            guarantee=guarantee,
             accountant=accountant,
             users=crowd.n,
             values=parts.values,
