@@ -108,7 +108,7 @@ def test_no_view_of_a_hashed_report_tells_more_than_the_curve(
             assert diverge(tallies[x], tallies[y], epsilon)[0] <= seen
             if x != y and not epsilon and floor is None:
                 # What is not told apart: messages that support both categories.
-                assert seen >= bound * (1 - device.q) * device.told * Fraction(999, 1000)
+                assert seen >= bound * (1 - device.q) * device.truthful * Fraction(999, 1000)
 
 
 @pytest.mark.parametrize("floor", [None, 1.0])
@@ -210,7 +210,7 @@ def test_a_floor_needs_fewer_messages_and_a_low_one_none() -> None:
     assert law.messages < more.messages
     assert open_curve(device.find_moved(), law).delta(1.0) <= 1e-8
     low = HashedBin(k=9000, r=32, s=9, width=39, floor=0.9)
-    assert AmongScattered(noise=law, p=low.p, q=(1 - low.told) * low.q).delta(0.9) == 0
+    assert AmongScattered(noise=law, p=low.p, q=(1 - low.truthful) * low.q).delta(0.9) == 0
     with pytest.raises(UnsupportedError, match="without any dummies"):
         calibrate_noise([low.find_moved()], epsilon=1.0, delta=1e-8)
 

@@ -191,7 +191,7 @@ def hash_bins(people, **given):
     inputs = np.bincount(codes, minlength=device.k)
     return [
         made.guarantee,
-        [device.p, device.q, device.told, device.epsilon0, device.words_per_input, device.cost],
+        [device.p, device.q, device.truthful, device.epsilon0, device.words_per_input, device.cost],
         [analyzer.gap, analyzer.added, analyzer.influence(), analyzer.variance(inputs)],
         [found.value, found.stderr, found.interval(0.9), found.limits],
         server_hashing.find_added(made),

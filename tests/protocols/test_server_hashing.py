@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_what_a_report_moves_has_the_weight_of_its_question(device: HashedBin) -> None:
     moved = device.find_moved(2.5)
     assert (moved.moves, moved.weight, moved.support) == (2, 2.5, device.q)
-    told = device.told if device.floor is not None else 1
+    told = device.truthful if device.floor is not None else 1
     assert moved.p - moved.q == told
     assert moved.q == (0 if device.floor is None else (1 - told) * device.q)
     assert device.epsilon0 == (math.inf if device.floor is None else device.floor)
@@ -200,7 +200,7 @@ def test_a_high_floor_makes_a_message_uniform_hardly_ever() -> None:
     """Where rejected draws are uniform often enough, no coin is needed, and there is none."""
     rejecting = HashedBin(k=4, r=2, s=2, width=3, floor=4.0, word_bits=4)
     assert rejecting.blanket == 0
-    assert rejecting.told == Fraction(15, 16)
+    assert rejecting.truthful == Fraction(15, 16)
     assert enumerated_law(rejecting, 1) == rejecting.pmf(1)
     assert rejecting.find_moved().floor <= 4.0
 

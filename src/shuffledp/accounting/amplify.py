@@ -74,7 +74,7 @@ class ShuffledProfile(Batch):
     epsilon0: float
     honest: int
     delta0: float = 0.0
-    """Of each message; no epsilon is enough for a smaller delta."""
+    """The delta of each message alone; no epsilon is enough for a smaller delta."""
 
     def delta(self, epsilon: float) -> float:
         """Bound the true delta at epsilon from above."""
@@ -261,7 +261,7 @@ _ALONE = {
 
 
 def _check_alone(name: str, value: object, given: Mapping[str, object]) -> None:
-    """Refuse what a parameter does not go with."""
+    """Refuse arguments that do not go with this one."""
     others, requirement = _ALONE[name]
     for other in others:
         if given.get(other) is not None:

@@ -33,10 +33,10 @@ from shuffledp.numerics.entropy import SPAN_WORDS, prf_advantage
 from shuffledp.numerics.rounding import exp_upper, find_smallest, find_smallest_safe, float_above
 
 SMALLEST_DELTA = 1e-300
-"""Below this a delta is not told from 0: floating-point numbers end near 1e-308."""
+"""A smaller delta cannot be told from 0: floating-point numbers end near 1e-308."""
 
 LEAST = 1e-12
-"""Times epsilon0: where a search ends that would otherwise go down through all floats."""
+"""A search for epsilon ends at this share of epsilon0; otherwise it would go down through all floats."""
 
 _LARGEST_EPSILON = 700.0  # beyond, every delta is at most 1 anyway
 _WITHIN = 1e-6  # relatively: by how much an epsilon may be rounded up
@@ -91,7 +91,7 @@ def guess_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the delta of a mu-Gaussian pair; about, from epsilon = 700 on.
+    """Return the delta of a mu-Gaussian pair, approximately above epsilon = 700.
 
     >>> round(gaussian_delta(1.0, 1.0), 4)
     0.1269

@@ -126,7 +126,7 @@ class FlipPoint:
 
     @property
     def odds_of_one(self) -> float:
-        """Of a message to be 1 if the user holds 1, under the tilted law."""
+        """The odds that a message is 1 if the user holds 1, under the tilted law."""
         return (1 - self.flip) / self.flip * (1 + self.x)
 
     @property
@@ -253,18 +253,18 @@ class _Grid(NamedTuple):
     side: int
     log_t: float
     rare: Floats
-    """Of the messages of ones and of zeros."""
+    """The probability of the unusual message, for users who hold 1 and for those who hold 0."""
     theta: Floats
     sizes: Floats
     """ln |phi| of the messages of ones and of zeros, for each frequency."""
     angles: Floats
-    """The same of arg phi."""
+    """arg phi of the same."""
     weights: Floats
-    """Of the real and of the imaginary part of phi, for each neighbour."""
+    """The weights of the real and of the imaginary part of phi, for each neighbour."""
     fixed: float
     """At least the error that all data sets have."""
     growing: float
-    """And for each message that is not what it usually is, or step."""
+    """What the error grows by, at most, with each unusual message or step."""
 
     def log_brackets(self, laws: _Laws) -> Floats:
         """Return the logarithm of the largest t^-j times the bracket at k = middle + j, moved to its side."""

@@ -389,13 +389,13 @@ class _Total:
     """The logarithm of what the tilted masses were divided by, over all rounds; from above."""
     endless: float
     length: int
-    """Of the circle, in steps."""
+    """The length of the circle, in steps."""
     place: Counts
     """The frequencies are 2 pi place / length."""
     log: Floats
     angle: Floats
     error: Floats
-    """Of the characteristic function: what `log_power` says."""
+    """The error of the characteristic function, as `log_power` bounds it."""
 
     @staticmethod
     def tilt(losses: Sequence[_Loss], times: Sequence[int], step: float, near: float) -> "_Total":

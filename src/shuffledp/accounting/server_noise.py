@@ -73,10 +73,10 @@ class Moved:
     moves: int
     """Numbers that change by one: 2, or 1 in a count."""
     p: Fraction = Fraction(1)
-    """Of k-ary randomized response; 1 and 0: there is no floor."""
+    """p and q of k-ary randomized response; 1 and 0: there is no floor."""
     q: Fraction = Fraction(0)
     weight: float = 1.0
-    """Of the question, among several."""
+    """The weight of the question among several."""
     support: Fraction | None = None
     """The share of all messages that support a category, if they are hashed."""
 
@@ -168,7 +168,7 @@ class Scattered:
 
     @property
     def variance(self) -> Fraction:
-        """Of how many support a category."""
+        """The variance of how many messages support a category."""
         return self.messages * self.support * (1 - self.support)
 
     @property

@@ -167,7 +167,7 @@ def _toss_coins(count: int, rng: WordSource) -> Bools:
 
 
 def _hand_over(data: Any) -> Any:
-    """Return what a black box does to its data must not reach the next draw."""
+    """Return a copy: what a black box does to its data must not reach the next draw."""
     return data.copy() if isinstance(data, list | np.ndarray) else data
 
 

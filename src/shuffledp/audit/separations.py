@@ -402,7 +402,7 @@ def _check_smooth(n: int, gamma: Fraction, alpha: Fraction) -> None:
 
 
 Loss = Callable[[int, int], float]
-"""Of an answer, if the count is something else: loss(count, answer)."""
+"""loss(count, answer): the loss of an answer, given the true count."""
 
 _LARGEST = 30  # n: the program has (n + 1)^2 unknowns
 _SUMS_TO_ONE = 1e-9

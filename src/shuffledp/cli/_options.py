@@ -301,7 +301,7 @@ class SimulateOptions(FileOptions):
 
     @property
     def taken(self) -> dict[str, Any]:
-        """How `read_places` is told."""
+        """The arguments of `read_places`."""
         where = self.where
         chosen = None if where is None else sdp.engine.Filter.read(where, self.missing)
         policy = sdp.OnInvalid.read(self.on_invalid, self.missing)
@@ -370,7 +370,7 @@ class SenderOptions(ColumnOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyOptions(ColumnOptions):
-    """What a question is asked with."""
+    """How private an answer is, and which protocol gives it."""
 
     model: Annotated[
         _Model, _privacy(help="Trust a shuffler, nobody (local), or this machine (central).")
@@ -489,7 +489,7 @@ class InferenceOptions(ColumnOptions):
 
     @property
     def promise(self) -> dict[str, Any]:
-        """How `sdp.learn` and the tests are told what to promise."""
+        """What to promise, as arguments of `sdp.learn` and the tests."""
         more = {} if self.honest is None else {"honest": self.honest}
         asked = {"epsilon": self.epsilon, "delta": self.delta, "model": self.model.value}
         return {**asked, "rng": self.rng, **more}
@@ -524,7 +524,7 @@ class OutputOptions:
 
     @property
     def shown(self) -> dict[str, bool]:
-        """How `print_answer` is told what to print."""
+        """The arguments of `print_answer` that say what to print."""
         written = self.out is not None or self.plot is not None
         return {"as_json": self.as_json, "explain": self.explain, "written": written}
 
@@ -657,7 +657,7 @@ class RandomizerOptions(ParameterOptions):
         return maker
 
     def law(self, epsilon0: float) -> dict[str, Any]:
-        """Return how `sdp.amplify` and `sdp.profile` are told what everybody runs."""
+        """Return what everybody runs, as arguments of `sdp.amplify` and `sdp.profile`."""
         made = self.make(epsilon0)
         return {"epsilon0": epsilon0} if made is None else {"randomizer": made}
 

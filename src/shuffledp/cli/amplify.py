@@ -180,7 +180,7 @@ _GRID = 8  # steps; values in between are rounded to it at random
 def _read_law(
     epsilon0: float | None, sigma: float | None, chosen: RandomizerOptions
 ) -> dict[str, Any]:
-    """Return how `sdp.profile` is told what everybody runs: something local, or Gaussian noise."""
+    """Return what everybody runs, as arguments of `sdp.profile`: something local, or Gaussian noise."""
     if (epsilon0 is None) == (sigma is None):
         raise sdp.ParameterError("epsilon0", epsilon0, "or sigma must be given, and not both")
     if sigma is None:

@@ -142,7 +142,7 @@ class Estimate:
     value: Value
     error: ErrorLaw
     limits: tuple[float, float]
-    """Between what the truth is known to lie, from public facts alone."""
+    """The two ends between which the truth must lie, from public facts alone."""
     labels: tuple[str, ...] | None = None
 
     @property

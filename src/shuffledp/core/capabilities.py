@@ -63,7 +63,8 @@ class Capabilities:
     stream: Annotated[
         Stream | None,
         Line(
-            "the same where nobody can list the codes, some at a time", without="every device runs"
+            "the same for domains too large to list, some codes at a time",
+            without="every device runs",
         ),
     ] = None
     code: Annotated[
@@ -79,28 +80,29 @@ class Capabilities:
     curve: Annotated[
         Callable[[int], tuple[Profile, float] | None] | None,
         Line(
-            "the privacy curve of ideal noise, and how far it is",
-            without="`delta` is asked again and again",
+            "the privacy curve of ideal noise, and its distance from ours",
+            without="`delta` is evaluated for each epsilon",
         ),
     ] = None
     moved: Annotated[
         Callable[[int, int], tuple[Profile, float] | None] | None,
         Line(
-            "the curve of one more message that moves, after others elsewhere",
-            without="a person's values are like people",
+            "the privacy curve of one more value of a person, after others",
+            without="several values count as a group",
         ),
     ] = None
     influence: Annotated[
         Callable[[], Fraction | float] | None,
         Line(
-            "by how many people one message can move the answer",
+            "how far one message can move the answer, in people",
             without="`reach`, or no bound on liars",
         ),
     ] = None
     reach: Annotated[
         Callable[[int, int], Fraction] | None,
         Line(
-            "the same for so many messages of n people", without="`influence`, or no bound on liars"
+            "how far so many messages can move the answer of n people",
+            without="`influence`, or no bound on liars",
         ),
     ] = None
     offset: Annotated[
@@ -114,17 +116,23 @@ class Capabilities:
     bin_errors: Annotated[
         Callable[[Counts, int], Floats] | None,
         Line(
-            "squared errors of bins by their counts among n",
+            "the squared error of each bin, by its count among n people",
             without="`variance` and `bias` are searched",
         ),
     ] = None
     foresee: Annotated[
         Callable[[Counts], Estimate] | None,
-        Line("the estimate to expect on a data set", without="a tally that estimates the truth"),
+        Line(
+            "the estimate to expect on a data set",
+            without="a tally is made up that estimates the truth",
+        ),
     ] = None
     predict: Annotated[
         Callable[[int], Sight] | None,
-        Line("from how many of n people on a word is found", without="it looks for no words"),
+        Line(
+            "how many of n people must have a word for it to be found",
+            without="it does not look for words",
+        ),
     ] = None
     estimate_stepwise: Annotated[
         Callable[[Tally, Step], Estimate] | None,
@@ -154,12 +162,12 @@ class CentralCapabilities:
     ] = None
     bin_errors: Annotated[
         Callable[[Counts], Floats] | None,
-        Line("squared errors of bins by their counts", without="all bins have `variance`"),
+        Line("the squared error of each bin, by its count", without="all bins have `variance`"),
     ] = None
     find_count: Annotated[
         Callable[[float], int] | None,
         Line(
-            "the smallest count that is published, surely enough",
+            "the smallest count that is published with a given probability",
             without="every value has an answer",
         ),
     ] = None

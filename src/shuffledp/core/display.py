@@ -170,7 +170,7 @@ class Picture:
     groups: tuple[str, ...] = ()
     """The group of each row, if several rows are about one group; labels start with it."""
     whole: bool = False
-    """Whether the rows are numbers of people, which are whole: so they are written, whatever noise makes of them."""
+    """Whether the rows are numbers of people: they are written as whole numbers, although noise makes fractions."""
     people: float | None = None
     """All of them, if the rows have shares."""
 

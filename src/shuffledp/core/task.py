@@ -211,12 +211,12 @@ class Task(ABC):
     elsewhere: ClassVar[str | None] = None
     """The function that answers it if the planner does not."""
     answer: ClassVar[str]
-    """What an error is of: "the mean"."""
+    """What an error refers to: "the mean"."""
     unit: ClassVar[str | None] = ""
     """What an error is counted in, if not in what the answer is: "ranks". None: on most data it is far smaller than
     on the worst, so a plan's RMSE says little about one answer."""
     total: ClassVar[str]
-    """What the RMSE of a plan is of: "the sum"."""
+    """What the RMSE of a plan refers to: "the sum"."""
     judged: ClassVar[str] = "exact, of {total}, on the data set that is worst for the protocol"
     """What that RMSE is."""
     dated: ClassVar[bool] = False
@@ -372,4 +372,4 @@ class Declared:
     task: Task
     notes: tuple[str, ...] = ()
     not_private: tuple[str, ...] = ()
-    """What the answer tells that no noise protects."""
+    """What the answer reveals without any noise to protect it."""

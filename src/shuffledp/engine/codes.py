@@ -306,7 +306,7 @@ class Coder:
         return 1 << PLACE_BITS if isinstance(self.domain, Reals) else self.domain.size - 1
 
     def agrees(self, other: "Coder") -> bool:
-        """Say whether both make the same of every column: places of reals do not depend on the grid."""
+        """Return whether both code every column alike: places of reals do not depend on the grid."""
         here, there = self.domain, other.domain
         if isinstance(here, Reals) and isinstance(there, Reals):
             here, there = replace(here, steps=1), replace(there, steps=1)

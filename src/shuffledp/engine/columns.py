@@ -385,7 +385,7 @@ class Chunk(NamedTuple):
     row: int
     """The number of its first row in the whole column."""
     kept: Any = None
-    """Which of the rows of the file from `row_in_file` on they are, if there is a filter; None: all."""
+    """With a filter: which rows of the file, counted from `row_in_file`, these are; None: all of them."""
 
     def place_of(self, position: int) -> int:
         """Return the row of a value in its file, counted from 0."""
@@ -489,7 +489,7 @@ def group_values(column: Column, threads: int | None = None) -> Iterator[tuple[A
 
 
 Group: TypeAlias = tuple[int, tuple[Any, ...], Any]
-"""Of the set of columns in this place: values of each, and how often they occur together, as Arrow arrays."""
+"""The number of the set of columns, the values of each column, and how often they occur together (Arrow arrays)."""
 
 
 def group_sets(

@@ -541,7 +541,7 @@ def release_frequencies(
     rng: WordSource | None = None,
     threads: int | None = None,
 ) -> Frequencies:
-    """Release how often values occur, the most frequent first. To miss a value is a value like any other.
+    """Release how often values occur, the most frequent first. A missing value counts as a value like any other.
 
     >>> from shuffledp import SeededWords
     >>> from shuffledp.engine import take_column

@@ -289,7 +289,7 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
 
 
 def _refuse_dates(name: str, array: Any, unread: Bools) -> None:
-    """Refuse to compare dates of which some are written in another way: nobody would be taken by them."""
+    """Refuse to compare dates if some are written in another way: rows with those would never match."""
     import pyarrow.compute as pc
 
     wrong = as_numpy(pc.match_substring_regex(array, rf"^\s*{LIKE_DATE}").fill_null(False)) & unread

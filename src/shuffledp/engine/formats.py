@@ -117,7 +117,7 @@ class Format(Enum):
     ARROW = "arrow"
     JSONL = "jsonl"
     LINES = "lines"
-    """One value per line, without a header, delimiters or quotes: a `.txt` of which no column is named."""
+    """One value per line, without a header, delimiters or quotes: a `.txt` that is read without naming a column."""
 
     @classmethod
     def of(cls, path: str) -> "Format":

@@ -41,12 +41,14 @@ def select(
         table = connection.sql(f"from {_read_json(file, own or names)}")
     else:
         table, own = connection.sql(f"from {read_table(file)}"), [*file.columns]
-    texts = (f"#{own.index(name) + 1}" if name in own else _tell(file, name) for name in names)
+    texts = (
+        f"#{own.index(name) + 1}" if name in own else _write_partition(file, name) for name in names
+    )
     chosen = [duckdb.SQLExpression(text) for text in texts]
     return table.select(chosen[0].alias(_VALUE), *chosen[1:])
 
 
-def _tell(file: DataFile, name: str) -> str:
+def _write_partition(file: DataFile, name: str) -> str:
     """Return the value of a column that a file's folders give, as SQL."""
     value = dict(file.partition)[name]
     return "null::varchar" if value is None else _quote(value)

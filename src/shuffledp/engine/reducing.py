@@ -137,7 +137,7 @@ class Reduced(NamedTuple):
     column: Column
     """The values; null for somebody who has none."""
     groups: Column | None
-    """Of the same people; None unless they were asked for."""
+    """The groups of the same people; None unless they were asked for."""
     rows: int
     """How many rows were read: not covered by the promise."""
     taken: int
@@ -165,7 +165,7 @@ class Reduction:
     column: Column
     how: Reduce
     domain: Domain
-    """Of the values in the rows; its ends bound the values of people, or of rows if the answer is about rows."""
+    """The domain of the values in the rows. Its ends bound people's values, or rows' if the answer is about rows."""
     policy: OnInvalid
     key: str
     """The key of the run: see `make_run_key`."""

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 MASTER = "local[2]"
-"""Where Spark runs unless it is told otherwise: in this process, on two threads."""
+"""Where Spark runs by default: in this process, on two threads."""
 
 _ROWS = 1 << 17
 _POLL_SECONDS = 0.5
@@ -272,7 +272,7 @@ class _Work:
     coder: Coder
     group: bool = False
     bits: int = 0
-    """Of the word by which each real value is rounded before it is counted; 0: to the nearest point."""
+    """Bits of the word that rounds each real value before it is counted; 0: values go to the nearest point."""
     randomizer: Randomizer | None = None
     analyzer: Analyzer | None = None
     words: RunKey | SeededWords | None = None
@@ -627,7 +627,7 @@ _SPARK_TYPES = {
     "double": "double",
     "string": "string",
 }
-"""Of what Arrow calls them, where the two agree; the rest Spark finds out for itself."""
+"""Spark's names of Arrow's types, where the two agree; Spark works out the rest for itself."""
 
 
 def _write_schema(file: DataFile, names: list[str]) -> str | None:

@@ -45,10 +45,10 @@ class Bisected:
     path: tuple[int, ...]
     """The question of each group."""
     epsilon0: float
-    """Of each answer."""
+    """The local privacy of each answer."""
     guarantee: Guarantee
     group: int
-    """People in the smallest group."""
+    """How many people the smallest group has."""
 
     def rank_error(self, beta: float) -> float:
         """Return r such that some value of rank share +- r is the result, except with probability beta.

@@ -491,7 +491,7 @@ def _check(
 
 
 def _refuse(protocol: ShuffleProtocol) -> str | None:
-    """Say why it cannot learn a distribution, if so."""
+    """Return why the protocol cannot learn a distribution; None if it can."""
     if protocol.offers.bias is not None:
         return "its answer is biased for small counts, so there is no unbiased estimate to keep"
     if isinstance(protocol.analyzer, CountMinAnalyzer):

@@ -71,7 +71,7 @@ class MedianOfGroups:
     tolerates: int
     """How many liars cannot move it beyond what honest groups said."""
     guarantee: Guarantee
-    """Of each group, for everybody in it, if that many of its members are honest."""
+    """What each group promises to everybody in it, if that many of its members are honest."""
 
 
 def median_of_groups(

@@ -430,7 +430,7 @@ def uniformity_order(
     coin: str,
     method: str,
 ) -> Order:
-    """Return the order of the method; a sum of terms, each of which leads somewhere.
+    """Return the order of the method: a sum of terms, each of which is the largest for some parameters.
 
     >>> print(uniformity_order(k=256, alpha=0.1, epsilon=1.0, delta=1e-6, model="none",
     ...                     coin="private", method="collisions"))

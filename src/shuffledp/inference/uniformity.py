@@ -100,7 +100,7 @@ class UniformityTest:
     shuffle.
     """
     public_seed: int | None = None
-    """From which devices and analyzer derive parts and groups; None with a private coin."""
+    """The seed from which devices and analyzer derive parts and groups; None with a private coin."""
     groups: int = 1
     """How many groups of users there were in all, each collected on its own."""
     cells: int = 0

@@ -300,7 +300,7 @@ class Entry:
 
     @property
     def unit(self) -> str:
-        """Of what its promise is: of a "person" with all their rows (and devices send for people), or of a "row".
+        """The unit of its promise: a "person" with all their rows (devices always send for people), or a "row".
 
         >>> promise = Guarantee(epsilon=0.5, delta=0.0, model=Model.LOCAL, proof="Warner 1965")
         >>> Entry(id="7f", time="now", dataset="data", guarantee=promise, note={"unit": "person"}).unit

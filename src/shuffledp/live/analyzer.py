@@ -261,7 +261,7 @@ class Analyzer:
         return state
 
     def _publish_once(self, window: int, state: str, log: SealLog) -> str:
-        """Take a batch whose result has noise that is drawn here as far as it goes: at most one result ever leaves."""
+        """Advance a batch whose result has noise that is drawn here, so that at most one result ever leaves."""
         manifest = self._manifest(window)
         if state == "stored":
             if manifest.reports < self.collection.pledge.min_batch:
@@ -377,7 +377,7 @@ class Analyzer:
         }
 
     def count_dropped(self, window: int) -> dict[str, int]:
-        """Return how many messages of a window were dropped, by reason; those of a drawn result stand in it."""
+        """Return how many messages of a window were dropped, by reason; results with our noise state them."""
         if self.collection.by_servers:
             if self.states().get(window) != "published":
                 return {}

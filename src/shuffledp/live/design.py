@@ -88,7 +88,7 @@ class Settings:
     keys: int = 1
     """How many keys the shuffler has, each for an equal share of the windows."""
     language: str = "en"
-    """Of all texts, as a tag such as de or pt-BR: the page speaks it, if there is a catalogue."""
+    """The language of all texts, as a tag such as de or pt-BR; the page speaks it if there is a catalogue."""
     welcome: str | None = None
     consent: str | None = None
     """What people must agree to before they send."""

@@ -40,7 +40,7 @@ _OFTEN = 16  # calls between two looks at the time
 
 
 class _SpentError(BaseException):
-    """Nobody who handles errors of a computation handles this one."""
+    """The CPU time is up: not an `Exception`, so that no handler inside the computation catches it."""
 
 
 @contextmanager
@@ -142,7 +142,7 @@ class Spent:
     """
 
     epsilon: float
-    """Of the promises: a composed one counts once."""
+    """The epsilons of all promises; a composed promise counts once."""
     floor: float
     """What is left if everybody else conspires adds up, report by report."""
     without_floor: int
@@ -347,7 +347,9 @@ class Device:
         *,
         before: Sending = Sending.PENDING,
     ) -> Sending:
-        """Return what the reply says: None is success; "too_late" after an unanswered send is `UNKNOWN`.
+        """Record what the reply says, and return the new state.
+
+        A `reason` of None is success; "too_late" after an unanswered send is `UNKNOWN`.
 
         `before` is the state before this send: `SENT` if an earlier one was never answered.
         """

@@ -13,7 +13,7 @@ from shuffledp.core.errors import DataError
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the folder itself on the disk: which names it has."""
+    """Make the folder itself durable: the names of the files in it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -140,7 +140,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def hold(folder: Path, what: str) -> Iterator[None]:
-    """Be the only process that works in a folder; refuses if another one does."""
+    """Lock a folder for this process; refuse if another one works in it."""
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 OLDEST = 13
 """The major version of the oldest server that is tried in tests or known to have everything that is used here."""
 LOCK = 0x5DD
-"""Of the advisory locks that are ours: for the schema, and for each window."""
+"""The first number of our advisory locks: one lock for the schema, and one for each window."""
 
 _WAITING: dict[str, Any] = {
     "application_name": "shuffledp",
@@ -326,7 +326,7 @@ class PostgresStore(Link):
             ]
 
     def _begin(self, window: int) -> None:
-        """Have a row and a table for a window."""
+        """Make sure that a window has its row and its table."""
         with self._db.transaction():
             self._lock(0)
             self._db.execute(
@@ -370,7 +370,7 @@ class PostgresStore(Link):
             waiting = later
 
     def _insert(self, group: Sequence[Opened], places: list[int]) -> dict[int, str]:
-        """Insert reports of different ids, in their order; what became of each."""
+        """Insert reports of different ids, in their order; return what became of each."""
         outcome = dict.fromkeys(places, "kept")
         for window in sorted({group[place].window for place in places}):
             mine = {group[place].id: place for place in places if group[place].window == window}
@@ -394,7 +394,7 @@ class PostgresStore(Link):
         return outcome
 
     def _spend(self, tokens: dict[int, bytes]) -> dict[int, str]:
-        """Spend the tokens of new reports; those that are refused, and why."""
+        """Spend the tokens of new reports; return which of these are refused, and why."""
         hashes = {place: hashlib.sha256(token).digest() for place, token in tokens.items()}
         wanted = sorted(set(hashes.values()))
         query = "SELECT hash FROM issued WHERE hash = ANY(%b)"

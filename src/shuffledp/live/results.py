@@ -27,11 +27,11 @@ from shuffledp.protocols import spec
 from shuffledp.protocols.one_question import scale_up
 
 LEVEL = 0.95
-"""Of the intervals that are published."""
+"""The level of the published intervals."""
 
 
 def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
-    """Return the answer of everybody in the tally; with `reports`, of that many people of whom it is a sample."""
+    """Return the answer about everybody in the tally; with `reports`, about that many people whom it is a sample of."""
     task = question.asks
     estimate = task.convert(question.protocol.analyzer.estimate(tally))
     if reports is not None:
@@ -138,7 +138,7 @@ def _tell_people(answer: Mapping[str, Any]) -> str:
 
 
 def _tell_found(answer: Mapping[str, Any]) -> list[str]:
-    """Say of words from how many people on one is found.
+    """Say how many people must have a word for it to be found.
 
     >>> _tell_found({"estimate": [], "found": {"found_95": 1200}})
     ['No word was found.', 'A word that 1,200 people have is found with probability 95 %.']

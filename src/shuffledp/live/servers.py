@@ -105,7 +105,7 @@ def serve_questions(
 
 
 def _list_hashable(asked: _Asked, given: Sequence[dict[str, Any]]) -> list[int]:
-    """Return the places of the histograms of so many categories that hashing may help."""
+    """Return the places of the histograms that have enough categories for hashing to help."""
     return [
         place
         for place, ((_, task), bins) in enumerate(zip(asked, given, strict=True))

@@ -73,7 +73,7 @@ class WindowRow:
     reports: int
     sha256: bytes | None = None
     messages: int | None = None
-    """Of a batch with messages of the shuffler; None: those of the reports are all."""
+    """How many messages a batch has if the shuffler added some; None: only those of the reports."""
 
 
 class Store(Protocol):
@@ -99,7 +99,7 @@ class Store(Protocol):
         """Close a window: sealed with its count, or expired and empty. Sealing again changes nothing."""
 
     def close_after(self, last: int) -> int:
-        """Take no more reports, and let no window after `last` begin; returns the last one, as was said first."""
+        """Take no more reports, and let no window after `last` begin; the first call decides, all return its last."""
 
     def closed(self) -> int | None:
         """Return the last window of a collection that was closed early, -1 if there is none; None while it goes on."""
@@ -108,7 +108,7 @@ class Store(Protocol):
         """Return the messages of each report of a window."""
 
     def claim(self, window: int) -> AbstractContextManager[bool]:
-        """Be the only one who seals a window and writes its batch; False if another process does."""
+        """Claim the right to seal a window and write its batch; False if another process has it."""
 
     def keep_batch(self, window: int, sha256: bytes, pieces: Iterable[bytes]) -> None:
         """Keep a batch of a sealed window where every shuffler finds it, beside other drafts of it."""

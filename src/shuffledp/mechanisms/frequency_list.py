@@ -132,7 +132,7 @@ class FrequencyList:
         return certain
 
     def _bound_tails(self, parts: int) -> Floats:
-        """Bound the chance that a place is off by t = 0 .. n or more, towards where so many places push it."""
+        """Bound the chance that a place is off by t = 0 .. n or more to the side to which `parts` places push it."""
         logs = np.log1p(-np.exp(-self.epsilon / 4 * np.arange(1, self.n + parts)))
         after = np.append(np.cumsum(logs[::-1])[::-1], 0.0)  # sums over k = t, t + 1, ...
         tails: Floats = -np.expm1(after[: self.n] - after[parts : self.n + parts]) * _SLACK

@@ -48,7 +48,7 @@ class GeometricTree:
     question: LeafQuestion
     epsilon: float
     n: int
-    """For which errors are stated; the promise does not depend on it."""
+    """The number of people for which errors are stated; the promise does not depend on it."""
     name: ClassVar[str] = "geometric_tree"
 
     @property

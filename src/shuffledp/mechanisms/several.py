@@ -48,7 +48,7 @@ class Several:
     names: tuple[str, ...]
     parts: tuple[Mechanism, ...]
     shares: tuple[float, ...]
-    """Of the sum of all epsilons."""
+    """The share of each question in the sum of all epsilons."""
     promise: Promise
     releases: tuple[Release, ...]
     delta: float

@@ -134,7 +134,7 @@ def binomials(
 
 
 def _are_few(people: Counts) -> bool:
-    """Return whether drawing a word for each of these people is less work than to go on halving."""
+    """Return whether drawing a word for each of these people is less work than halving further."""
     return int(people.sum()) <= _FEW * (256 + int(np.count_nonzero(people)))
 
 
@@ -456,7 +456,7 @@ def _halve(nodes: _Nodes, half: int, table: _Table) -> _Nodes:
 
 
 def _sort_out(nodes: _Nodes, width: int, table: _Table) -> _Step:
-    """Return what lies in one cell is settled, codes are pooled where they share cells; the rest is to be halved."""
+    """Sort intervals: one cell holds them whole (settled), all codes share their cells (pooled), or they are halved."""
     pooled = (nodes.low == nodes.high) & (table.cell[nodes.low] == _SHARED)
     if pooled.any():
         # The common cells end at the same word for all codes: only one interval a level joins them.

@@ -77,9 +77,9 @@ POLYNOMIALS = {
 }
 """The smallest irreducible polynomial of each degree r, bit i being the coefficient of z^i."""
 DEGREES: tuple[int, ...] = (*range(2, 17), 32)
-"""Of fields whose elements have two or four bytes."""
+"""The degrees of fields whose elements have two or four bytes."""
 SPARE_BITS = 5
-"""Of a value: the width is then 32 .. 64, so that rounding it up moves q by 3 % at most."""
+"""Spare bits of a value: the width is then 32 .. 64, so that rounding it up moves q by 3 % at most."""
 _ALL = 1 << 28
 """Categories up to which a tally of all of them is made: 2 GB."""
 
@@ -289,7 +289,7 @@ class LinearHashing:
 
     @property
     def bits(self) -> int:
-        """Of the function and of the value."""
+        """The bits of the function and of the value."""
         return self.r + self.s
 
     @property

@@ -40,7 +40,7 @@ from shuffledp.numerics.trees import (
 )
 
 MOST_CELLS = 1 << 22
-"""Of a tree."""
+"""The most cells that a tree may have."""
 _AT_ONCE = 1 << 13  # cells whose tails are looked at together
 _FEW = 64
 

@@ -79,7 +79,7 @@ class LevelNoise(Protocol):
 
     @property
     def variance(self) -> float:
-        """Of a node."""
+        """The variance of a node."""
 
     @property
     def exact(self) -> bool:
@@ -114,7 +114,7 @@ class DummyNoise:
 
     @property
     def variance(self) -> float:
-        """Of sums whose weights add up to 0, as if the nodes were independent."""
+        """The variance of a node, as if nodes were independent: right for sums whose weights add up to 0."""
         return math.fsum(number * hit for number, hit in self.tries)
 
     def largest(self, weights: LevelWeights) -> Floats:
@@ -455,7 +455,7 @@ class OneLevelEach:
         return tuple(self.n / (share * self.gain**2) for share in self.shares)
 
     def find_spare(self, leaf_weights: Sequence[Floats]) -> Floats:
-        """Return the square of what a person adds in the mean: the variance is the second moment less that."""
+        """Return the square of what a person adds on average: the variance is the second moment less that."""
         return np.asarray(np.square(sum(leaf_weights)), dtype=np.float64)
 
     def tails(self, weights: Sequence[LevelWeights]) -> "_BernsteinTails":

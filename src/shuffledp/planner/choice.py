@@ -236,7 +236,7 @@ def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
 
 
 def _list_early(task: Task) -> list[Candidate]:
-    """List all that are not late; of the late ones only the first is loaded, whose hints say so."""
+    """List the candidates that are not late. They come first, so only the first late one is loaded to see its hints."""
     return [*takewhile(lambda each: each.hints.look is not Look.LATE, candidates(task))]
 
 
@@ -317,7 +317,7 @@ def order_candidates(task: Task) -> Iterator[Candidate]:
 
 
 def recognise(asked: Problem) -> Callable[[Row], bool]:
-    """Recognise a row that is so good that the others need not be tried.
+    """Return the test for a row so good that the others need not be tried.
 
     >>> asked = Problem.of("count", n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
     >>> good = Row(protocol="good", model=Model.SHUFFLE, rmse=1.5, bits_per_user=1.1)

@@ -133,7 +133,7 @@ class ProtocolRow:
 
     @property
     def mean_exponent(self) -> float:
-        """Of the error of the mean, in n.
+        """The exponent of n in the error of the mean.
 
         >>> row = ProtocolRow(family="local", data="bits", protocol="rr", model=Model.LOCAL, rmse=960.0,
         ...     messages_per_user=1.0, bits_per_user=1.0, n_exponent=0.5, epsilon_exponent=-1.0)

@@ -39,7 +39,7 @@ class Limits:
     max_messages: float | None = None
     max_bits: float | None = None
     max_bytes: float | None = None
-    """Of a report as a live collection carries it, encrypted."""
+    """The most bytes of a report as a live collection carries it, encrypted."""
     max_influence: float | None = None
     """How far one report may move the answer at most, counted in people."""
     local_epsilon: float | None = None
@@ -282,7 +282,7 @@ class Candidate:
         return self.maker.build(asked.crowd, asked.promise, **given)
 
     def foresee_least(self, asked: Problem) -> Least:
-        """Return what a person will send at least, as far as the author says: 0 of what is not known.
+        """Return the least that a person will send, as the protocol's author states it; 0 where that is unknown.
 
         >>> asked = Problem.of("histogram", n=100, epsilon=1.0, delta=1e-6, honest=1.0, k=9)
         >>> [c.foresee_least(asked).bits_per_message for c in candidates(asked.task, ["krr", "fake_users"])]

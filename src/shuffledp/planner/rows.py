@@ -354,7 +354,7 @@ class Row:
 
     @property
     def bytes_per_report(self) -> int | None:
-        """Of a report as a live collection would carry it, encrypted: as many messages as a user may send.
+        """The size of a report as a live collection would carry it, encrypted, with the most messages a user may send.
 
         Messages that have no bytes yet are counted by their bits.
         """

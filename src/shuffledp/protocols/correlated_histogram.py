@@ -64,7 +64,7 @@ class CorrelatedHistogram:
     sharers: int
     """The number of users whose shares add up to the whole noise."""
     most_events: int | None = None
-    """Where the two numbers of events are cut; None: where their mass is nothing to a word."""
+    """The largest value of the two numbers of events; None: where what lies beyond is less likely than one word."""
     word_bits: int = 64
     domain: Categories = field(init=False, repr=False)
     noise: Events = field(init=False, repr=False)

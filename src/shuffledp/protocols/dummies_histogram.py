@@ -65,7 +65,7 @@ class DummiesHistogram:
 
     @classmethod
     def sending(cls, rho: Fraction, *, k: int, word_bits: int) -> "DummiesHistogram":
-        """Return the device that tries to send rho dummies in the mean, a multiple of 2^-word_bits."""
+        """Return the device that tries to send rho dummies on average, a multiple of 2^-word_bits."""
         surely = math.floor(rho)
         threshold = int((rho - surely) * (1 << word_bits))
         return cls(k=k, surely=surely, threshold=threshold, word_bits=word_bits)

@@ -63,7 +63,7 @@ class GaussianNoise(OneNumber):
     sigma: float
     word_bits: int = 64
     shares: tuple[int, ...] = field(init=False, repr=False)
-    """Of the noise 0, 1, ..., in words; that of -z is that of z."""
+    """How many words draw the noise 0, 1, ...; -z has as many as z."""
     words_per_input: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class GaussianNoise(OneNumber):
         return (*self.shares[:0:-1], *self.shares)
 
     def _share(self, z: int) -> int:
-        """Return, of the words that send x + z, the one that sends everything included."""
+        """Return how many words send x + z: those that draw the noise z, and the one that sends each number to all."""
         return 1 + (self.shares[abs(z)] if abs(z) <= self.reach else 0)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -197,7 +197,7 @@ class GaussianNoise(OneNumber):
         return second.decode(self.decoder)
 
     def noise(self, counts: Counts) -> Fraction:
-        """Return the most that any values could give: all have nearly the same."""
+        """Return the largest variance that any values could have; it is nearly the same for all."""
         return int(counts.sum()) * self.code_variance.range(self.domain.steps)[1]
 
 

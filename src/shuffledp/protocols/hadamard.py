@@ -5,7 +5,7 @@ block beta has a row r >= 1 of the b x b Sylvester-Hadamard matrix H[r, y] = (-1
 the number of common one bits), and its *set* S_x is the half of the block's outputs y with
 H[r, y] = +1. The K = B b outputs are all sent with the same probability, except that those of S_x
 are e^epsilon0 times as likely. Rows are orthogonal, so the sum of H[r, y] over the messages y of the
-block is untouched, in the mean, by users of other categories.
+block is untouched, on average, by users of other categories.
 
 Reference: Acharya, Sun, Zhang 2019, "Hadamard response: estimating distributions privately,
 efficiently, and with little communication".

@@ -240,7 +240,7 @@ class HashedTree:
     def find_influence(self, ranks: int) -> float:
         """Bound by how many people replacing one message can move a rank, at most.
 
-        Whoever chooses the function of the own message may support many leaves with it: all of positive weight, at
+        Whoever chooses the function of their own message may support many leaves with it: all of positive weight, at
         worst. Infinite, for want of a bound, where there are too many ranks to look at them all.
         """
         return spread_ranks(self, ranks, hashed=1 / (1 - float(self.last.q)))

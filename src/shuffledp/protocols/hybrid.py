@@ -94,7 +94,7 @@ class Hybrid(OneNumber):
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Return the two parts, each with the users whose coin chose it."""
+        """Deal the two parts one after the other, each with the users whose coin chose it."""
         thresholds = [self.threshold] * len(inputs)
         chosen = binomials(inputs, thresholds, self.word_bits, source)
         numbers = self.piecewise.deal(chosen, source).counts

@@ -29,8 +29,8 @@ a few hundred numbers, so that they fit into the document of a live collection, 
 is epsilon0-private by itself, for any functions, whoever chose them.
 
 **From messages to words.** A level's rows hold N[r, y] messages. What a cell has beyond the mean of its row is its
-*excess*, and the sum of a candidate's excess over all rows of the level is `count * unit` in the mean, unit = share
-(p - q) (1 - 1 / buckets): people of other words add nothing in the mean. All sums of the 2^b continuations of a
+*excess*, and the sum of a candidate's excess over all rows of the level is `count * unit` on average, unit = share
+(p - q) (1 - 1 / buckets): people of other words add nothing on average. All sums of the 2^b continuations of a
 prefix are one Walsh-Hadamard transform: with E[r, a] = sum_y (-1)^|a & y| excess[r, y] and M_r the matrix of row r
 over GF(2),
 
@@ -39,11 +39,11 @@ over GF(2),
 so E[r, a] is added up at the place M_r^T a, with a sign for the bits of the prefix, and transformed.
 
 **Thresholds.** Given the functions, each message is in a cell of a word of nobody with probability 1 / buckets, but
-for the share of rows in which that word meets the sender's, which is 1 / buckets in the mean as well. So the sum has
+for the share of rows in which that word meets the sender's, which is 1 / buckets on average as well. So the sum has
 the tail of a binomial number, widened by what the cells show of uneven rows: large words. A level before the last
-passes on some false prefixes, `ALARMS` in the mean; the last one decides.
+passes on some false prefixes, `ALARMS` on average; the last one decides.
 
-**Peeling.** What the largest words found so far add to every cell in the mean is subtracted, and the level is looked
+**Peeling.** What the largest words found so far add to every cell on average is subtracted, and the level is looked
 at again, until nothing new is found. Prefixes near the threshold are not peeled: many of them are noise, and noise
 that is subtracted from the cells of others is one more noise.
 
@@ -101,7 +101,7 @@ WIDEST = 24
 MOST_CELLS = 1 << 20
 """Rows times buckets: what a tally holds."""
 ALARMS = (100.0, 0.01)
-"""False prefixes that a level passes on in the mean, and false words that are reported."""
+"""False prefixes that a level lets through on average, and false words that are reported."""
 _MOST_PREFIXES = 2000
 _PEELED = 256  # the largest words: what the others do to each other is little
 # Times the threshold: below, what is peeled may be noise, and would take from true words.
@@ -125,7 +125,7 @@ class Polynomials:
     """
 
     bits: int
-    """Of a word."""
+    """The bits of a word."""
     buckets: int
     coefficients: tuple[tuple[int, ...], ...]
     """The columns of a_0, a_1, ...: bit i of a word, from the lowest, adds element i."""
@@ -178,7 +178,7 @@ class LocalPrefixes(OneNumber):
     """How many rows each level has."""
     buckets: int
     seed: int
-    """Of the public functions."""
+    """The seed of the public functions."""
     epsilon0: float
     word_bits: int = 64
     response: KRR = field(init=False)
@@ -315,7 +315,7 @@ class Level:
     people: int
     """How many messages there are."""
     gain: float
-    """What a person adds in the mean to their own cell of each row, beyond what everybody adds."""
+    """What a person adds on average to their own cell of each row, beyond what everybody adds."""
     excess: Floats
     """[rows, buckets]: what each cell holds, less the mean of its row."""
     columns: NDArray[np.int64]
@@ -345,7 +345,7 @@ class Level:
 
     @property
     def unit(self) -> float:
-        """What a person adds to the sum of their own word in the mean."""
+        """What a person adds to the sum of their own word on average."""
         return len(self.excess) * self.gain * (1 - 1 / self.buckets)
 
     def tell(self, left: Floats, limit: float) -> Seen:
@@ -511,7 +511,7 @@ class LocalWordsAnalyzer:
         return message_tally(shuffled, self.device.alphabet)
 
     def predict(self, n: int) -> LevelSight:
-        """Foresee, without a bound, what is seen among n people if other words collide as in the mean.
+        """Foresee, without a bound, what is seen among n people if other words collide as often as on average.
 
         >>> made = make_local(bits=64, epsilon=1.0, seed=1)
         >>> made.analyzer.predict(10**6).find_count(0.95) > 20_000

@@ -101,7 +101,7 @@ class LocalTree(OneNumber):
 
     @property
     def gain(self) -> Fraction:
-        """What is left of a sign in the mean: 1 - 2 q."""
+        """What is left of a sign on average: 1 - 2 q."""
         return 1 - 2 * self.sign.q
 
     def blankets(self) -> tuple[Blanket, ...]:

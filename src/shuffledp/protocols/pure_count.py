@@ -134,7 +134,7 @@ class PureCount:
         }
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Return how the words of both bits fall: noise is the same for both, all the others are truthful."""
+        """Deal the words of all users: those that mean noise are the same for both bits, all others tell the truth."""
         users, left = int(inputs.sum()), (1 << self.word_bits) - sum(self.noise)
         truthful, fallen = deal(inputs, [[left]], self.word_bits, source, common=self.noise)
         ones = int(truthful.sum()) * (self.d // 2) + int(truthful[1, 0])
@@ -215,7 +215,7 @@ class PureCountError:
 
 @lru_cache(maxsize=8)
 def _turn(randomizer: PureCount, size: int) -> tuple[Floats, Floats]:
-    """Return modulus and angle of the transform of one person's noise: who draws adds z - (d - 1) / 2 - x; x is 0."""
+    """Return modulus and angle of the transform of one person's noise, z - (d - 1) / 2 where x = 0, if there is any."""
     d, rate = randomizer.d, float(randomizer.rate)
     drawn = np.array(randomizer.noise, dtype=np.float64)
     law = np.zeros(size)
@@ -227,7 +227,7 @@ def _turn(randomizer: PureCount, size: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PureCountAnalyzer:
-    r"""Counts the ones, and removes what the noise adds in the mean.
+    r"""Counts the ones, and removes what the noise adds on average.
 
         estimate = (T - n ((1 - p)(d - 1) / 2 + p d / 2)) / (1 - p)          (unbiased; T ones were sent)
         variance = n (p V + p (1 - p) / 4) / (1 - p)^2                       (exact, whatever the data)

@@ -113,20 +113,20 @@ class HashedBin:
         return self.hashing.code
 
     @property
-    def told(self) -> Fraction:
-        """The exact probability that a message is drawn from those that support the category."""
+    def truthful(self) -> Fraction:
+        """The exact probability that a message is drawn only from those that support the person's category."""
         words = 1 << self.word_bits
         return Fraction(words - self.blanket, words) * (1 - self.hashing.reject(self.word_bits))
 
     @property
     def q(self) -> Fraction:
-        """The exact probability that a message supports a category that it has nothing to do with."""
+        """The exact probability that a message supports a given other category."""
         return self.hashing.q
 
     @property
     def p(self) -> Fraction:
-        """The exact probability that a message supports the own category."""
-        return self.told + (1 - self.told) * self.q
+        """The exact probability that a message supports its sender's category."""
+        return self.truthful + (1 - self.truthful) * self.q
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         a, v = self.hashing.send(inputs, words[:, 0], words[:, 1], self.word_bits)
@@ -141,9 +141,9 @@ class HashedBin:
             raise UnsupportedError(f"the law has 2^{self.hashing.bits} messages")
         law: Law = {}
         for message in product(range(1 << self.r), range(1 << self.s)):
-            mass = (1 - self.told) / everything
+            mass = (1 - self.truthful) / everything
             if x in self.hashing.find_supported(message):
-                mass += self.told / (self.width << self.r)
+                mass += self.truthful / (self.width << self.r)
             if mass:
                 law[(message,)] = mass
         return law
@@ -156,8 +156,8 @@ class HashedBin:
         """Return what one report changes among the messages: what it supports alone, with a factor of at most 1."""
         if self.floor is None:
             return Moved(moves=2, weight=weight, support=self.q)
-        apart = (1 - self.told) * self.q
-        return Moved(moves=2, p=self.told + apart, q=apart, weight=weight, support=self.q)
+        apart = (1 - self.truthful) * self.q
+        return Moved(moves=2, p=self.truthful + apart, q=apart, weight=weight, support=self.q)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ class AmongHashed:
 
     @property
     def p(self) -> Fraction:
-        """The probability that a report has a message that supports the own category."""
+        """The probability that a report has a message that supports its sender's category."""
         return self.device.p / self.parts
 
     @property
@@ -193,7 +193,7 @@ class AmongHashed:
 
     @property
     def gap(self) -> Fraction:
-        """What is left of a category's people in the mean: p - q."""
+        """What is left of a category's people on average: p - q."""
         return self.p - self.q
 
     @property

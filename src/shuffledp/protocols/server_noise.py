@@ -158,7 +158,7 @@ class AmongMessages:
 
     @property
     def gap(self) -> Fraction:
-        """What is left of a bin's people in the mean: p - q."""
+        """What is left of a bin's people on average: p - q."""
         return self.p - self.q
 
     @property
@@ -175,7 +175,7 @@ class AmongMessages:
 
     @property
     def _weights(self) -> Floats:
-        """Of the bins in a mean, relative to the middle of the range."""
+        """The weights of the bins in a mean, relative to the middle of the range."""
         values = self.values
         found: Floats = values - (values[0] + values[-1]) / 2
         return found
@@ -286,7 +286,7 @@ class GridError:
 
     analyzer: AmongMessages
     counts: Floats
-    """Of people at each point, about: for the standard error."""
+    """About how many people are at each point: for the standard error."""
     n: int
 
     @property

@@ -96,9 +96,9 @@ class Unary:
 
     @classmethod
     def optimized(cls, *, k: int, epsilon0: float, word_bits: int = WORD_BITS) -> "Unary":
-        r"""Set p = 1/2 exactly, and q, ideally 1 / (e^epsilon0 + 1), is rounded up to a multiple of 2^-word_bits.
+        r"""Set p = 1/2 exactly, and q to 1 / (e^epsilon0 + 1), rounded up to a multiple of 2^-word_bits.
 
-        That is the private direction. For a category that c of n users hold,
+        Rounding up is the private direction. For a category that c of n users hold,
 
             variance = 4 (n - c) q (1 - q) / (1 - 2 q)^2 + c / (1 - 2 q)^2,
             ideally 4 n e^epsilon0 / (e^epsilon0 - 1)^2 + c

@@ -300,7 +300,7 @@ class MultisetFlood:
     def of(
         cls, flooding: Flooding, *, share: Fraction, bits: int, most: int | None
     ) -> "MultisetFlood":
-        """Return the mean number of events of each multiset is `share`; all are cut after `most`."""
+        """Make the flood with `share` events of each multiset on average, and at most `most` events in all."""
         rate = share / tape.uniform_share(len(flooding.cells), bits)
         number = poisson(rate, bits) if most is None else poisson(rate, bits, most)
         return cls(flooding=flooding, number=number)
@@ -413,7 +413,7 @@ class ZeroSumFlooding:
     """The mean number of events of each multiset, of all sharers together."""
     sharers: int
     most_events: int | None = None
-    """Where the two numbers of events are cut; None: where their mass is nothing to a word."""
+    """The largest value of the two numbers of events; None: where what lies beyond is less likely than one word."""
     word_bits: int = 64
     noise: Events = field(init=False, repr=False)
     flood: MultisetFlood = field(init=False, repr=False)
@@ -500,7 +500,7 @@ class ZeroSumFlooding:
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Return the flood cancels: what is left is the sum of the codes and of both noises."""
+        """Deal the noise alone: the flood cancels in the sum, which leaves the codes and both noises."""
         users = int(inputs.sum())
         minus, plus = self.noise.deal(users, source).tolist()
         total = add_codes(inputs) + plus - minus

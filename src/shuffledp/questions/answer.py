@@ -168,10 +168,10 @@ class Release(ABC):
     people: People | None = None
     """Whom the rows were about; None: each row was taken to be one person."""
     unit: str = "row"
-    """Of what the promise is: "person", with all their rows, or "row"."""
+    """Whom the promise protects: a "person", with all their rows, or a "row"."""
     notes: tuple[str, ...] = ()
     not_private: tuple[str, ...] = ()
-    """What this tells that no noise protects."""
+    """What this reveals without any noise to protect it."""
     shuffles: tuple[int, ...] = ()
     """How many people each shuffle had, if messages were collected; () where one machine had the columns."""
     guarantee_of_sum: Guarantee | None = None
@@ -208,7 +208,7 @@ class Release(ABC):
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """Of what the guarantee is, and against whom it holds if people were shuffled apart.
+        """Sentences that say whom the guarantee protects, and against whom if there were several shuffles.
 
         >>> from shuffledp import SeededWords, ask, protocols
         >>> answer = ask([True, False] * 1000, "count", epsilon=1, delta=1e-6, rng=SeededWords(1))
@@ -344,7 +344,7 @@ class Answer(Release):
 
     @property
     def promised(self) -> tuple[str, ...]:
-        """The guarantee in a line, of what it is, and against whom it holds if people were shuffled apart."""
+        """The guarantee in a line, whom it protects, and against whom if there were several shuffles."""
         return (f"{self.protocol.name}: {self.guarantee}.", *self.covers)
 
     @property

@@ -119,7 +119,7 @@ class Bands:
 
 ALL = Bands.by_magnitude(-20, 62)
 OF_PEOPLE = Bands.by_magnitude(-10, 30, "2^30, the last band of what rows are added up to")
-"""For what several rows of a person become: they are added up as fixed-point numbers, of which 2^-10 is a unit."""
+"""For values made of several rows of a person: rows are added up as fixed-point numbers, in units of 2^-10."""
 YEARS = {unit: Bands.by_year(unit) for unit in MOMENTS}
 """For dates, whose magnitudes are all alike."""
 _MECHANISMS = {
@@ -139,7 +139,7 @@ class Bounds:
     """Which of them are estimated."""
     share: float
     guarantee: Guarantee
-    """Of the first release alone."""
+    """What the first release alone promises."""
     protocol: str
     threshold: int
     """How many people a band had to have, by its noisy count."""
@@ -458,7 +458,7 @@ def _clamp(survey: Survey) -> Survey:
 
 
 def _check(survey: Survey, question: Question, column: Column, *, charged: bool) -> None:
-    """Refuse, before anything is spent, what has no automatic bounds."""
+    """Refuse, before anything is spent, questions that automatic bounds are not for."""
     if column.where is not None and column.where.private:
         raise UnsupportedError(
             "automatic bounds have no place for people without a value: declare lower and upper, or that it is "

@@ -197,7 +197,7 @@ class LocalWay:
     errors: tuple[float, ...]
     """Relative to everybody or to the whole range, question by question."""
     shares: tuple[float, ...]
-    """Of epsilon or, if everybody has one question, of the people."""
+    """Shares of epsilon or, if everybody has one question, of the people."""
     one: bool
     """Whether everybody has one random question."""
     why: str = ""

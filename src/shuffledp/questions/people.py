@@ -137,7 +137,7 @@ class _One:
     how: Reduce
     said: str
     ratio: Ratio | None = None
-    """The two sums that it is, if it is a mean of what not everybody has as much of."""
+    """Its two sums, if it is a mean whose denominator is not the same for everybody."""
     nothing: bool = False
     """Whether some may have no valid value."""
 
@@ -249,12 +249,12 @@ def _fit(
 
 
 def _is_of_group(task: Task) -> bool:
-    """Say whether it is asked of those who have a value, as of a group whose size is noisy, too."""
+    """Return whether the answer is about those who have a value, a group whose size needs noise, too."""
     return (task.adds and task.average) or isinstance(task, Quantiles | Variance | Std)
 
 
 def _spread_rows(task: Task, people: People) -> Task:
-    """Say what at most so many rows of a person add up to."""
+    """Return the task about a person's sum, if at most so many of their rows count."""
     most = people.max_rows
     assert most is not None
     domain = task.domain
@@ -378,7 +378,7 @@ def _settle(survey: Survey, task: Task, n: int) -> Task:
 
 
 def _bound_bits(question: Question, how: Reduce) -> Question:
-    """Return the question about yes and no as 1 and 0, as are reduced rows unless they are summed."""
+    """Return the question with the ends 0 and 1 for rows of yes and no; refuse sums, which exceed 1."""
     if {"lower", "upper"} & {*question.options}:
         return question
     people = question.people

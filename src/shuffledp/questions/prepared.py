@@ -157,7 +157,7 @@ class Prepared:
     notes: tuple[str, ...] = ()
     """What the reader of the answer should know."""
     not_private: tuple[str, ...] = ()
-    """What the answer tells that no noise protects."""
+    """What the answer reveals without any noise to protect it."""
     for_operator: str | None = None
     """How many rows there were: exact, and covered by no promise."""
     ratios: "Mapping[str, Ratio]" = field(default_factory=dict)

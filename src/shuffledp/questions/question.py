@@ -128,7 +128,7 @@ class Question:
         return self.people is not None and self.people.of is Of.ROWS
 
     def _check_auto(self, auto: AutoBounds) -> None:
-        """Refuse, before anything is spent, what no bounds would make a question."""
+        """Refuse, before anything is spent, options that are wrong whatever bounds are found."""
         known = {option.name for option in self.kind.options}
         if not {"lower", "upper"} <= known or self.kind.bins:
             raise ParameterError(
@@ -139,7 +139,7 @@ class Question:
 
     @property
     def trial(self) -> dict[str, Any]:
-        """The options, with ends as far as they may be in the place of those that are to be estimated."""
+        """The options, with the farthest ends there may be in place of those that are to be estimated."""
         far = {"lower": -_FARTHEST, "upper": _FARTHEST}
         ends = () if self.auto is None else self.auto.ends
         return {**self.options, **{name: far[name] for name in ends}}

@@ -32,7 +32,7 @@ _FEW_VALUES = 1 << 20  # of a set of columns that are kept
 
 Columns = Mapping[str | None, Column]
 Names = tuple[tuple[str, str | None], ...]
-"""Of columns, and as what their dates are read."""
+"""The names of columns, each with the unit in which its dates are read."""
 Early = Future[Headcount | Counts | None]
 """What is known of a question's column: its people by code, or by pair of codes; None: it is still to be read."""
 

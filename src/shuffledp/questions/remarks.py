@@ -34,7 +34,7 @@ UNITS = {
     "person": "The promise protects one person with all their rows.",
     "row": "Each row is taken to be one person, so the promise protects one row.",
 }
-"""Of what a promise is, in words."""
+"""The unit of a promise, in words."""
 _REHEARSAL = (
     TRUST
     + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "

@@ -280,7 +280,7 @@ def _make_frame(words: _Words, *, margin: float, tall: float) -> tuple[Figure, A
 
 
 def _draw_curve(steps: Steps, words: _Words) -> Figure:
-    """Return a distribution function in its band, and below it what is left open for the quartiles."""
+    """Draw a distribution function in its band, with the interval of each quartile."""
     figure, axes = _make_frame(words, margin=0.75, tall=3.6)
     write_dates_below(axes, steps.ends[0])
     low, high = steps.band()
@@ -608,7 +608,7 @@ def _draw_error(
     level: float,
     colour: str,
 ) -> tuple[float, float]:
-    """Return a dot for each bin and a column of numbers; returns from where to where the dots reach."""
+    """Draw a dot for each bin and a column of numbers; return the smallest and the largest dot."""
     places = np.arange(len(truth))
     off = np.asarray(estimate.value, dtype=np.float64) - truth
     low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))

@@ -76,7 +76,7 @@ class Uniformity(Task):
 
     domain: Domain
     alpha: float = 0.0
-    """From which distance on accepting is wrong; 0: from any that is not 0."""
+    """The smallest distance at which accepting is wrong; 0: at every distance above 0."""
 
     def __post_init__(self) -> None:
         below_one("alpha", self.alpha)

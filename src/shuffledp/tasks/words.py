@@ -47,7 +47,7 @@ class Words(Task):
     listed = False
     live = (Texts, Keys)
     answer = total = "the count of a word"
-    judged = "of {total}, if other words collide with it no more than in the mean"
+    judged = "of {total}, if other words collide with it no more often than on average"
 
     domain: Domain
 
@@ -107,7 +107,7 @@ class Words(Task):
 
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
-        """Say from how many people on a word is seen, and what being reported does to a count."""
+        """Say how many people a word needs to be seen, and why counts near that number are rather too large."""
         none = () if np.size(estimate.value) else (_NONE,)
         seen = _read_sight(estimate)
         if seen is None:

@@ -182,7 +182,7 @@ _COMMENTS = re.compile(
 """Lines of comments, and types within a line; no text or pattern of a module looks like one."""
 _LANGUAGES = b'<meta name="languages" content="en">'
 _PARTS = ("answer", "more", "result", "desk")
-"""Of a catalogue: a page loads those that it needs."""
+"""The parts of a catalogue: a page loads those that it needs."""
 _POLICY = (
     b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'self'; "
     b"style-src 'self'; img-src 'self' data:; connect-src https: http://127.0.0.1:* http://localhost:*; "

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _OFTEN = 600.0  # seconds between two lines about refusals
-_HELD = 10.0  # seconds for which a failure is told, at least
+_HELD = 10.0  # seconds for which a failure is shown, at least
 
 
 def measure_uptime() -> float:
@@ -67,7 +67,7 @@ class Journal:
         self._write = write
         self._clock = clock
         self._refused: Counter[str] = Counter()
-        self._told = -_OFTEN
+        self._written = -_OFTEN
 
     def note(self, event: str, **facts: object) -> None:
         """Write a line. A log that cannot be written is no reason to stop."""
@@ -82,8 +82,8 @@ class Journal:
         """Write how many more there are by reason than in the last such line, if it is time for one."""
         more = {reason: n - self._refused[reason] for reason, n in sorted(refused.items())}
         more = {reason: n for reason, n in more.items() if n}
-        if more and uptime - self._told >= _OFTEN:
-            self._refused, self._told = Counter(refused), uptime
+        if more and uptime - self._written >= _OFTEN:
+            self._refused, self._written = Counter(refused), uptime
             self.note("refused", reasons=more)
 
 
@@ -107,7 +107,7 @@ class Health:
         """How often something failed, by kind, since the start."""
 
     def fail(self, kind: str, sentence: str, *, uptime: float) -> None:
-        """Note that something is wrong; the log is told once."""
+        """Note that something is wrong; the log gets a line the first time."""
         self.failures[kind] += 1
         if kind not in self._wrong:
             self._journal.note("failing", kind=kind, reason=sentence)
@@ -184,6 +184,6 @@ def write_counts(name: str, label: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def write_health(health: Health) -> list[str]:
-    """Return whether something is wrong, and how often it was."""
+    """Return a line that says whether something is wrong now, and a line for each kind of failure so far."""
     failing = f"shuffledp_failing {int(health.sentence is not None)}"
     return [failing, *write_counts("failures_total", "kind", health.failures)]

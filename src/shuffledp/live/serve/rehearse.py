@@ -81,7 +81,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """What everybody of a file answers, and what must be said about how it was read."""
+    """The answers of everybody in a file, and what must be said about how they were read."""
 
     places: dict[str, Codes]
     """By question: a place for each person."""
@@ -106,8 +106,8 @@ def read_places(
 ) -> Simulated:
     """Read everybody's answers from the columns of a file.
 
-    The column of a question has its name if not said; a number by group needs the column of the group, too, which is
-    said as that of NAME.group. `where` says whose rows are taken, and `on_invalid` what becomes of values that the
+    A question's column has the question's name unless `columns` says otherwise; a number by group needs the column of
+    the group, too, as NAME.group. `where` says whose rows are taken, and `on_invalid` what becomes of values that the
     question does not know. Whoever is left out of one question is left out of all: a report answers each.
     """
     said = columns or {}
@@ -198,7 +198,7 @@ def _read_codes(
 
 
 _WHICH = " is neither true nor false (true_value says which one is yes)"
-"""Of which devices know the answer: the question has words for no and yes."""
+"""The advice for files, which is wrong here: the question itself has words for no and yes."""
 
 
 def _translate(array: Any, words: Sequence[str]) -> Any:
@@ -256,7 +256,7 @@ def _plan(survey: Survey, settings: Settings) -> Collection:
 
 
 def make_decreasing_law(question: Question) -> Floats:
-    """Return a made-up law of its codes that decreases from the first to the last, so that every bar is different."""
+    """Return a made-up law that decreases from the first code to the last, so that all bars differ."""
     domain = question.protocol.randomizer.domain
     if isinstance(domain, Bits):
         return np.array([0.7, 0.3])
@@ -421,7 +421,7 @@ def rehearse(
     hostile: float = 0.0,
     say: Callable[[str], object] = lambda _: None,
 ) -> Rehearsal:
-    """Play a survey with made-up people, a share of them hostile; `say` is told what begins."""
+    """Play a survey with made-up people, a share of them hostile; `say` is called with each step that begins."""
     whole("people", people, at_least=2)
     if not 0 <= number("hostile", hostile) <= 0.5:
         raise ParameterError("hostile", hostile, "must be from 0 to 0.5")

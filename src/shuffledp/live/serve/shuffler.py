@@ -283,7 +283,7 @@ class ShufflerServer:
             prepared[window] = await self.intake.seal_dummies(window)
 
     def _begin(self) -> None:
-        """Look at the store before anything is done with it: is it whole, and what time was it last?"""
+        """Inspect the store before anything else: is it whole, and when was it last written?"""
         if self._reopen is not None and isinstance(self.shuffler.store, AwayStore):
             self.shuffler.store = self._reopen()
         self.shuffler.inspect()
@@ -317,7 +317,7 @@ class ShufflerServer:
         self.health.mend("clock", uptime=uptime)
 
     def _notice(self, error: Exception, kind: str = "store") -> None:
-        """Say what is wrong until it is not."""
+        """Note what is wrong, for as long as it is."""
         if isinstance(error, WireError) and self.health.sentence is not None:
             return  # it was said
         if isinstance(error, DamageError):

@@ -31,7 +31,7 @@ from shuffledp.live.wire.question import LONGEST, Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
 
 MOST_BYTES = 8_000
-"""Of the picture; the document has four bytes for three of them."""
+"""The most bytes of a logo; in the document every three of them take four."""
 _LARGEST = 1_000  # pixels of a side: few bytes may be a picture that fills the memory
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
@@ -154,7 +154,7 @@ def _find_scan_end(raw: bytes, place: int) -> int:
 ONE_OPERATOR = "/one-operator"
 """How an address ends if one operator plays all roles there: every link says it, and every id depends on it."""
 FORMATS = ("shuffledp collection 1", "shuffledp collection 2")
-"""Which are read; the last one is written."""
+"""The formats that are read; the last one is written."""
 LARGEST_FLOOR = 8.0
 """Beyond it (99.97 % right guesses) the floor of a report is meaningless, and the document must say whom people trust."""
 _MOST_QUESTIONS = 64

@@ -103,17 +103,17 @@ class Dummies:
 
     @property
     def variance(self) -> Fraction:
-        """Of what one server adds to a bin, exactly."""
+        """The exact variance of what one server adds to a bin."""
         return self.noise.variance
 
     @property
     def epsilon(self) -> Fraction:
-        """Of one message that moves, at `delta`: 2 a, or a for a count; exact."""
+        """The exact epsilon of one message that moves, at `delta`: 2 a, or a for a count."""
         return Fraction(self.rate) * (1 if self.kind is DummyKind.COUNT else 2)
 
     @property
     def delta(self) -> Fraction:
-        """Of one message that moves, at `epsilon`: 2 f - f^2, or f for a count; exact."""
+        """The exact delta of one message that moves, at `epsilon`: 2 f - f^2, or f for a count."""
         edge = self.noise.edge
         return edge if self.kind is DummyKind.COUNT else 2 * edge - edge**2
 

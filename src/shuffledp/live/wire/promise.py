@@ -19,7 +19,7 @@ from shuffledp.live.wire.question import CHOICE_BITS, Question
 from shuffledp.numerics.rounding import float_above, float_below
 
 MOST_ANSWERS = 366
-"""Of a device in a composed promise: every device recomputes it, in a second or two."""
+"""The most answers of a device in a composed promise: every device recomputes it, in a second or two."""
 NO_FLOOR = "none"
 """What a document and a survey file say instead of a local epsilon, if there is no floor."""
 _LARGEST_EPSILON = 30.0  # of a promise that is computed
@@ -47,7 +47,7 @@ class Pledge:
     local_epsilon: float
     """What is left for a whole report if everybody else conspires; infinite: nothing."""
     reports_per_device: int = 1
-    """Over the life of the collection."""
+    """How many reports a device may send over the life of the collection."""
     composed: bool = True
     """Whether epsilon and delta are for all reports of a device together, not for each of them."""
     one_question: bool = False

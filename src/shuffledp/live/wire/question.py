@@ -33,7 +33,7 @@ from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import BY_GROUP, Grouped
 
 CHOICE_BITS = 64
-"""Of the word that chooses the question then."""
+"""The bits of the word that chooses the question if a report answers only one."""
 LONGEST = 4_000
 """Characters of a text that is more than a line."""
 _STEPS = 11  # of a scale, at most
@@ -161,7 +161,7 @@ class Asking:
     kind: Kind
     description: str | None = None
     unit: str | None = None
-    """Of a number."""
+    """The unit of a number."""
     skip: bool = False
     """Whether the last label is for those who prefer not to say: a category like any other."""
     ends: tuple[str, str] | None = None
@@ -319,7 +319,7 @@ class Question:
 
     @property
     def spelling(self) -> Texts | Keys | None:
-        """Which words there may be; None if answers are no words."""
+        """The spelling of answers that are words; None if they are not."""
         domain = self.protocol.randomizer.domain
         return domain if isinstance(domain, Texts | Keys) else None
 
@@ -396,7 +396,7 @@ class Question:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Between which numbers answers are; None if they are no numbers."""
+        """The two ends between which numbers lie; None if answers are not numbers."""
         domain = self.protocol.randomizer.domain
         if isinstance(domain, Reals | Integers | Cells):
             return float(domain.lower), float(domain.upper)

@@ -14,7 +14,7 @@ from shuffledp.core.errors import WireError
 _LARGEST = 2**53
 _DEEPEST = 8
 MOST_BYTES = 1 << 20
-"""Of a document."""
+"""The most bytes of a document."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 UNWANTED = (
     "0-1f 7f-9f ad 600-605 61c 6dd 70f 890-891 8e2 180e 200b-200f 2028-202e 2060-206f d800-f8ff fdd0-fdef feff "

@@ -41,7 +41,7 @@ class BinMoments(Protocol):
 
     @property
     def stderr(self) -> Value:
-        """Of each bin."""
+        """The standard error of each bin."""
 
     def log_moment(self, weights: Floats) -> Floats:
         """Bound ln E[e^(w . Z)] from above for each row w of weights[rows, bins], infinite where it is not known."""

@@ -399,7 +399,7 @@ class BoundedError:
     least: Value
     reach: float
     limits: tuple[float, Value]
-    """Between what the truth lies."""
+    """The two ends between which the truth lies."""
     origin: float = 0.0
     bias: float = 0.0
     """By how much the answer is off at most on average."""
@@ -483,7 +483,7 @@ class OneBitError:
     stderr: Value
     n: int
     chances: tuple[float, float]
-    """Of a one, at either end of the range."""
+    """The chance of a one at either end of the range."""
     limits: tuple[float, float]
     bias: float = 0.0
     """By how much the answer is off at most on average."""

@@ -323,7 +323,7 @@ class _Blocks:
 
     size: int
     rate: float
-    """Of a block."""
+    """The rate of a block."""
     tails: Floats
     excess: float
 

@@ -55,7 +55,7 @@ from shuffledp.numerics.intervals.laplace import (
 from shuffledp.numerics.rounding import UNIT
 
 Ends = tuple[float, float] | None
-"""Of the values of a mean; None: it is a share."""
+"""The ends of the values that are averaged; None: the answer is a share."""
 
 _MOST = 10**7  # people whose shares have exact tails, which take time in proportion to its root
 _BLOCK = 256  # terms of a tail at a time
@@ -232,7 +232,7 @@ class RatioError:
     rows: Estimate
     half: float
     ends: tuple[float, float]
-    """Between what the mean lies."""
+    """The two ends between which the mean lies."""
 
     @property
     def _ratio(self) -> float:

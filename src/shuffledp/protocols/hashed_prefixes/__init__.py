@@ -13,7 +13,7 @@ accounted for exactly and jointly for all parts; words are stirred; large words 
 **Counts** of words, of those that were found and of any others, are from all rows of all parts. A word of c people holds c / R of its cell in a row, R the number of rows of the part, whatever the level of the row: a
 prefix is the word's own, unless somebody else's begins alike. So everybody who has the word is somewhere in its R cells,
 and with several parts once in each. A row is left out if a word that was found shares its cell (all rows of a level,
-if one begins alike). What else is in the other cells, in the mean, is subtracted: dummies, and the people whose words
+if one begins alike). What else is in the other cells, on average, is subtracted: dummies, and the people whose words
 were not found, each with the probability q that their word shares the cell, exactly
 
     q = a + (1 - a) / b,    a = (2^(w - l) - 1) / (2^w - 1) that the first l of w stirred bits are the same.
@@ -85,9 +85,9 @@ class Table:
     first: int
     """The number of its first row among the functions."""
     held: Floats
-    """[rows, buckets]: how many messages are in each cell, less the dummies in the mean."""
+    """[rows, buckets]: how many messages are in each cell, less the dummies on average."""
     noise: float
-    """The dummies of a cell in the mean."""
+    """The dummies of a cell on average."""
 
 
 class CountedWords(NamedTuple):
@@ -102,7 +102,7 @@ class _Part(NamedTuple):
 
     values: Floats
     shares: Floats
-    """Of the people, those in rows that are clean; 0: nothing is said."""
+    """The share of the people who are in clean rows; 0: this part says nothing about the word."""
     noise: Floats
     """The variance without the people of the word itself."""
 
@@ -295,7 +295,7 @@ class WordsAnalyzer:
         return math.inf
 
     def predict(self, n: int) -> LevelSight:
-        """Foresee, without a bound, what is seen among n people if other words collide as in the mean.
+        """Foresee, without a bound, what is seen among n people if other words collide as often as on average.
 
         Where many other words are about as frequent, fewer are found (0.28 instead of 0.38 among 20,000 people with
         words as of Zipf's law). What `estimate` says after the fact, `WordsError.sight`, knows the words beside.

@@ -13,7 +13,7 @@ one row with another one with probability 1 / buckets, so hardly any row is lost
 **Thresholds.** What the cells of a word that nobody has add up to is a sum of independent draws from the cells of its rows:
 the functions are random, and the word is as good as any other. So the law of that sum is the convolution of how often
 each value occurs among the cells (without those that were peeled), whatever the other people's words are. A level
-before the last may pass on some false prefixes, `alarms` of them in the mean; the last one decides.
+before the last may pass on some false prefixes, `alarms` of them on average; the last one decides.
 
 **Scans.** A prefix p has the cell head_r in row r, and its continuation c the cell head_r XOR M_r c. Looked up, the sums of all
 2^w continuations take R 2^w steps, R the number of rows. All functions are linear over GF(2), so
@@ -72,9 +72,9 @@ class Level:
     rows: tuple[int, ...]
     """Their numbers among the functions."""
     excess: Floats
-    """[rows, buckets]: what each cell holds, less what a cell of nobody holds in the mean."""
+    """[rows, buckets]: what each cell holds, less what a cell of nobody holds on average."""
     mean: float
-    """What a cell of nobody holds in the mean."""
+    """What a cell of nobody holds on average."""
     share: float
     """The probability that a person is seen in these rows."""
     people: int
@@ -106,7 +106,7 @@ class Seen(NamedTuple):
     limit: float
     """What a word must have beyond the mean."""
     lost: float
-    """The part of its rows that a word loses to others that were found, in the mean."""
+    """The part of its rows that a word loses to others that were found, on average."""
 
 
 def sum_quantiles(values: Floats, most: int, tail: float) -> list[float]:
@@ -140,7 +140,7 @@ def decode(
 ) -> Found:
     """Return the words that stand out, and how many people have them; nothing here is random.
 
-    `alarms` are the false prefixes that a level passes on in the mean, and the false words that are reported.
+    `alarms` are the false prefixes that a level lets through on average, and the false words that are reported.
     """
     found = _Prefixes(stirred=np.zeros(1, dtype=np.uint64), values=np.full(1, np.inf))
     seen = []
@@ -195,7 +195,7 @@ class _State:
     normal: Floats = field(init=False)
     """The excess of clean cells, but for those of large words that are still to be found."""
     variance: float = field(init=False)
-    """Of these."""
+    """The variance of `normal`."""
 
     @classmethod
     def of(cls, functions: Functions, level: Level, start: int) -> "_State":
@@ -224,7 +224,7 @@ class _State:
 
     @property
     def gone(self) -> float:
-        """What a clean cell holds less than others in the mean: nobody whose word was found."""
+        """What a clean cell holds less than others on average: nobody whose word was found."""
         cells = len(self.level.rows) * self.functions.buckets
         return min(self.peeled, self.level.people) * self.level.share / cells
 

@@ -30,7 +30,7 @@ from shuffledp.protocols.tree import joint_poisson_level
 MESSAGES = 12.0
 """The budget of messages unless another one is given."""
 ALARMS = (2000.0, 0.01)
-"""False prefixes that a level passes on in the mean, and false words that are reported."""
+"""False prefixes that a level lets through on average, and false words that are reported."""
 
 _FIRST, _FURTHER = 20, 16  # bits
 _ONE_PART, _LAST_OF_ONE = 64, 28  # rows, and those of the last level
@@ -59,7 +59,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSight:
-    """From how many people on a word is seen, level by level.
+    """How many people a word needs to be seen, level by level.
 
     >>> sight = LevelSight(shares=(1.0,), means=(100.0,), limits=(70.0,))
     >>> round(sight.find_probability(70), 2), sight.find_count(0.95)
@@ -70,7 +70,7 @@ class LevelSight:
     means: tuple[float, ...]
     """Messages of others in the cells of a word."""
     limits: tuple[float, ...]
-    """How many more there must be."""
+    """How many more messages than that a word needs."""
     spreads: tuple[float, ...] | None = None
     """The variances of these messages; None: as of Poisson numbers."""
 
@@ -175,7 +175,7 @@ def level_tails(
 
 
 def predict(design: Design, *, n: int, mu: float) -> LevelSight:
-    """Return what such a design sees among n people, if the cells of a word hold mu dummies in the mean.
+    """Return what such a design sees among n people, if the cells of a word hold mu dummies on average.
 
     >>> design = Design(parts=(((20, 11), (35, 11), (50, 10)), ((64, 16),)), buckets=2**15)
     >>> predict(design, n=10**6, mu=109.4).find_count(0.95)

@@ -14,7 +14,7 @@ and N(S_x) - e^epsilon N(S_y) is a sum over independent messages of 1 in S_x alo
 elsewhere. If the sets are disjoint, that is the computation of two bins of a histogram with the same number of dummies and
 `buckets` bins. If x and y share cells, masses at {1, -e^epsilon} are replaced by masses at {1 - e^epsilon, 0}, with the same mean
 and in between: the expectation of a convex function of the sum becomes smaller. How many dummies there are is seen, and
-does not depend on the word, so this holds for every D_all and then in the mean. Parts have dummies of their own: their
+does not depend on the word, so this holds for every D_all and then on average. Parts have dummies of their own: their
 losses are independent and add up (`joint.Joint`).
 
 **The public functions** say which cell of a row a word belongs to. Words are vectors of `bits` bits. First a uniformly random invertible matrix A over GF(2) stirs them, y = A x: words
@@ -202,7 +202,7 @@ def invert_matrix(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 SEED_BITS = 53
-"""Of the seed of the functions: JSON numbers that every client reads as they are."""
+"""The bits of the seed of the functions: every client reads such JSON numbers exactly."""
 
 _MOST_ROWS = 256
 _WIDEST = 1 << 20
@@ -276,7 +276,7 @@ class HashedPrefixes:
     domain: Texts | Keys
     parts: tuple[HashedPart, ...]
     seed: int
-    """Of the public functions."""
+    """The seed of the public functions."""
     epsilon0: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, FrequencyOracle
 
 FEW_BITS = 16
-"""Of a message, up to which a tally counts all different ones."""
+"""Up to so many bits in a message, a tally counts every different message."""
 _RHO_BITS = 48
 _AT_ONCE = 1 << 17  # people whose real messages are drawn together
 

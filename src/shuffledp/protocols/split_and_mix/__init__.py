@@ -463,7 +463,7 @@ class SplitAndMix:
         return law
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
-        """Return the shares cancel: what is left is the sum of the codes and of everybody's noise."""
+        """Deal the noise alone: shares cancel in the sum, which leaves the codes and everybody's noise."""
         users = int(inputs.sum())
         return _tally(add_codes(inputs) + self.noise.deal(users, source), self.bits, users)
 

@@ -61,9 +61,9 @@ _FAR = 46  # e^-46 is 1.1e-20
 _DIGITS = Context(prec=26)
 _UNITS = 10**60
 _TABLE_ERROR = 1e-19
-"""Of the chances that are sampled from, relatively: 2 e^-46, 10^-21 of the integral, and of 26 digits less."""
+"""The relative error of the tabulated chances: 2 e^-46, 10^-21 of the integral, and less for the 26 digits."""
 _FLOAT_ERROR = 6e-13
-"""Of a sum of positive terms below, relatively, in units of 2^-53: the exponent of a weight is a sum of numbers up to
+"""The relative error of a sum of positive terms below, in units of 2^-53: a weight's exponent is a sum of numbers up to
 120 with some ten roundings, 1100; e^(-decay d) e^epsilon, where it matters, 4 (epsilon + 100), up to 3200; quotients
 and sums of 600 terms, 700. What is left of the 5400 is for a rate and a shape that are rounded."""
 
