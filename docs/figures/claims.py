@@ -104,6 +104,12 @@ CLAIMS = (
         trust="as the line of the guarantee beside it",
     ),
     Claim(
+        name="delta that is not needed",
+        says=rf"The delta of (?:{_AMOUNT}) was not needed: \w+ has delta = 0",
+        sees="as the line of the guarantee beside it",
+        trust="as the line of the guarantee beside it",
+    ),
+    Claim(
         name="without the shuffler",
         says=rf"each person still has the local promise: epsilon = (?:{_AMOUNT})",
         fields=(r"plan\.rows\.local_(floor|guess)",),
@@ -130,9 +136,17 @@ CLAIMS = (
     ),
     Claim(
         name="what is planned",
-        says=rf"n = [0-9,]+, epsilon = (?:{_AMOUNT})(?:, delta = (?:{_AMOUNT}))?",
+        says=rf"(?:n = [0-9,]+, |RMSE of [^,]+ <= (?:{_AMOUNT}), )epsilon = (?:{_AMOUNT})(?:, delta = (?:{_AMOUNT}))?"
+        rf"|RMSE of [^,]+ <= (?:{_AMOUNT}), delta = (?:{_AMOUNT})",
         fields=(r"plan\.(honest|rows\.(epsilon|delta))", r"plan\.questions\.\w+\.(epsilon|delta)"),
         sees="nothing yet; what the protocol of a row would show, in its model",
+        trust="as the model of the row",
+    ),
+    Claim(
+        name="why a row is missing",
+        says=rf"no epsilon up to (?:{_AMOUNT}) is enough|a local epsilon of (?:{_AMOUNT}), and (?:{_AMOUNT}) was asked for"
+        rf"|(?:do not reach|are too few for|cannot hide one of them at) epsilon=(?:{_AMOUNT})(?:, delta=(?:{_AMOUNT}))?",
+        sees="nothing: what a protocol would have to do, and does not",
         trust="as the model of the row",
     ),
     Claim(
@@ -144,7 +158,7 @@ CLAIMS = (
     ),
     Claim(
         name="parameters",
-        says=rf"Made with epsilon = (?:{_AMOUNT})",
+        says=rf"Made with epsilon = (?:{_AMOUNT})|\w+ needs (?:epsilon0?|delta0?) (?:[<>]=?) (?:{_AMOUNT}), got (?:{_AMOUNT})",
         fields=(
             r"\w+\.parameters\.(parts\.)?(epsilon0?|delta0?)",
             r"(amplify|calibrate)\.(epsilon0|delta0)",
@@ -153,8 +167,18 @@ CLAIMS = (
         trust="as the guarantee beside it",
     ),
     Claim(
+        name="people of several levels",
+        says=rf"epsilon0 = (?:{_AMOUNT}), [0-9,]+ people: epsilon = (?:{_AMOUNT}) if messages hide the level, (?:{_AMOUNT}) if "
+        rf"they reveal it|delta = (?:{_AMOUNT}), if (?:{_AMOUNT}) % of the people of each level are honest",
+        fields=(r"amplify\.levels\.(epsilon0|hidden|visible)",),
+        sees="all messages of a shuffle without senders, and the level of each if messages reveal it, of people who chose "
+        "this level",
+        trust=_SHUFFLER + "; no level depends on a value",
+    ),
+    Claim(
         name="what shuffling gives",
         says=rf"Shuffling turns epsilon0 = (?:{_AMOUNT}) into epsilon = (?:{_AMOUNT}) \(delta = (?:{_AMOUNT})\)",
+        fields=(r"amplify\.bounds\.epsilon",),
         sees="all messages of a shuffle without senders, of any randomizer with that local epsilon",
         trust=_SHUFFLER,
     ),
@@ -174,7 +198,8 @@ CLAIMS = (
     Claim(
         name="ledger",
         says=rf"(?:Spent(?: of data set '[^']*')?: epsilon (?:{_AMOUNT}) of (?:{_AMOUNT}), delta (?:{_AMOUNT}) of "
-        rf"(?:{_AMOUNT})|The budget of '[^']*' is now epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}))",
+        rf"(?:{_AMOUNT})|The budget of '[^']*' is now epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT})"
+        rf"|with it, (?:epsilon|delta) would be (?:{_AMOUNT})[^;]*, and the budget is (?:{_AMOUNT}))",
         fields=(r"ledger\.\w+\.(budget|releases|spent)\.\w+", r"ledger\.(budget|spent)\.\w+"),
         sees="all releases of the data set together, each in its own view",
         releases="all that the ledger holds, composed by the rule that it names",
@@ -183,8 +208,9 @@ CLAIMS = (
     Claim(
         name="audit",
         says=rf"(?:The claim \(epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT})\)"
-        rf"|delta (?:=|>=|<=) (?:{_AMOUNT}) at epsilon = (?:{_AMOUNT}))",
-        fields=(r"audit\.(claimed_delta|delta|lower|epsilon)",),
+        rf"|delta (?:=|>=|<=) (?:{_AMOUNT}) at epsilon = (?:{_AMOUNT})"
+        rf"|epsilon >= (?:{_AMOUNT}) at delta = (?:{_AMOUNT}), with confidence (?:{_AMOUNT}))",
+        fields=(r"audit\.(claimed_delta|claimed_epsilon|delta|lower|epsilon)",),
         sees="what the audited view is: one message, or all messages of n people without senders",
         trust="that the audited code is the one that runs",
     ),
@@ -224,6 +250,24 @@ CLAIMS = (
         sees="made-up people: nobody is protected; what one window of the survey would promise",
         unit=_DEVICE,
         trust=_NOBODY,
+    ),
+    Claim(
+        name="live: nothing to add",
+        says=rf"a local epsilon of (?:{_AMOUNT}) keeps (?:epsilon=(?:{_AMOUNT})|the (?:{_AMOUNT}) of a question) without any "
+        "dummies",
+        sees="every report of a device, with the device",
+        releases="one window, or all windows of the collection together where these are composed",
+        unit=_DEVICE,
+        trust=_NOBODY,
+    ),
+    Claim(
+        name="live: what a device has spent",
+        says=rf"epsilon: (?:{_AMOUNT}) of (?:{_AMOUNT}) spent, (?:{_AMOUNT}) left; floor: (?:{_AMOUNT}) of (?:{_AMOUNT}) spent"
+        rf"|the device has spent epsilon = (?:{_AMOUNT}) of (?:{_AMOUNT}), and this collection costs (?:{_AMOUNT})",
+        sees="all that the collections publish, each in its own view; floors: every report, with the device",
+        releases="all reports of this device, over all collections; epsilons are added",
+        unit=_DEVICE,
+        trust="as the promise of each collection; floors: " + _NOBODY,
     ),
     Claim(
         name="live: hardly a floor",

@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+from fractions import Fraction
 from xml.etree import ElementTree
 
 import pytest
@@ -12,11 +13,12 @@ import live_support as live
 from claims import CLAIMS, find_claims, find_field, list_unclaimed
 from commands import commands
 from repository import ROOT
+from shuffledp import UnsupportedError
 from shuffledp.cli._live import describe_collection
 from shuffledp.live.serve.rehearse import Rehearsal
 from shuffledp.live.wire.promise import Pledge
 
-PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest)")
+PRIVATE = re.compile(r"(epsilon|delta|guess|floor|guarantee|if_honest|hidden|visible)")
 PEOPLE = "who,home,way,minutes\n" + "".join(
     f"{row // 2},true,car,10\n{row // 2},false,bus,20\n{row},true,car,5\n" for row in range(100)
 )
@@ -44,6 +46,7 @@ COMMANDS = {
     "run local": "run mean p.csv --column minutes --lower 0 --upper 60 --epsilon 1 --model local --explain",
     "run central": "run quantiles p.csv --column minutes --lower 0 --upper 60 --epsilon 1 --model central --explain",
     "run auto": "run mean p.csv --column minutes --lower auto --upper auto --epsilon 9 --delta 1e-4 --explain",
+    "run auto central": "run sum p.csv --column minutes --lower auto --upper auto --epsilon 9 --delta 1e-4 --model central",
     "run by": "run count p.csv --column home --by way --groups car,bus --epsilon 1 --delta 1e-4",
     "run survey": "run s.toml p.csv --explain",
     "run survey auto": "run a.toml p.csv --explain",
@@ -55,14 +58,20 @@ COMMANDS = {
     "estimate": "estimate t.json --explain",
     "estimate several": "estimate t.json u.json",
     "plan": "plan count --n 300 --epsilon 1 --delta 1e-4",
+    "plan epsilon": "plan count --n 300 --error 2 --delta 1e-4",
+    "plan people": "plan mean --lower 0 --upper 9 --error 0.05 --epsilon 1 --delta 1e-4 --model local",
+    "plan live": "plan count --n 300 --epsilon 1 --delta 1e-4 --local-epsilon 0.5",
     "plan survey": "plan s.toml --n 300",
     "plan survey shuffle": "plan b.toml --n 300",
     "plan survey central": "plan b.toml --n 300 --model central",
     "amplify": "amplify --epsilon0 1 --n 1000 --delta 1e-6",
+    "amplify all": "amplify --randomizer rr --epsilon0 0.5 --n 1000 --delta 1e-6 --all",
+    "amplify levels": "amplify --levels 0.5:1000,1:2000 --k 4 --delta 1e-6",
     "calibrate": "calibrate --n 1000 --epsilon 1 --delta 1e-6",
     "ledger": "ledger show l.json",
     "ledger budget": "ledger budget l.json --epsilon 9 --delta 1e-2",
     "audit": "audit rr --epsilon0 1 --epsilon 1 --n 3",
+    "audit samples": "audit krr --k 3 --n 100 --epsilon 1 --delta 1e-3 --samples 2000 --seed 2",
     "learn": "learn p.csv --column way --categories car,bus --epsilon 1 --model local",
     "test": "test p.csv --column way --categories car,bus --epsilon 1 --model local --alpha 0.4",
     "frequencies": "frequencies p.csv --column way --epsilon 1",
@@ -137,6 +146,21 @@ def test_what_json_holds(name, say):
     assert [path for path in sorted(paths) if find_field(command, path) is None] == []
 
 
+REFUSED = {
+    "plan": "plan histogram --k 5 --n 1000 --error 3 --delta 1e-6 --local-epsilon 3",
+    "plan small": "plan count --n 1000 --epsilon 0.01 --delta 1e-3 --local-epsilon 3 --max-bytes 100",
+    "ledger": "run count p.csv --column home --epsilon 10 --delta 1e-4 --ledger l.json",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_refusals_say(name, say):
+    result, text = say(REFUSED[name])
+    assert result.exit_code in (2, 3)
+    assert list_unclaimed(text) == []
+    assert find_claims(text)
+
+
 def read_picture(path):
     """What a person reads in a picture, without the numbers along its axes."""
 
@@ -157,7 +181,7 @@ def read_page(path):
 
 
 DRAWN = [each for each in COMMANDS if each.startswith(("run", "estimate", "amplify", "plan"))]
-DRAWN = [each for each in DRAWN if not each.startswith("plan survey")]
+DRAWN = [each for each in DRAWN if not each.startswith(("plan survey", "amplify l"))]
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -242,6 +266,37 @@ def test_what_a_report_and_a_rehearsal_say(capsys):
         stated = {path for path in list_paths(played.to_dict()) if PRIVATE.search(path)}
         assert {"epsilon", "delta"} <= stated
         assert all(find_field("collection", path).name == "live: a rehearsal" for path in stated)
+
+
+def test_what_a_device_has_spent():
+    """Numbers of what is gone are rounded up, and of what is left down."""
+    from shuffledp.live import Spent
+
+    spent = Spent(
+        epsilon=0.97211744, floor=2.00000001, without_floor=0, budget=8.0, floor_budget=8.0
+    )
+    assert (
+        str(spent)
+        == "epsilon: 0.972118 of 8 spent, 7.02788 left; floor: 2.00001 of 8 spent, 5.99999 left"
+    )
+    assert [claim.name for _, _, claim in find_claims(str(spent))] == [
+        "live: what a device has spent"
+    ]
+    gone = Spent(epsilon=8.0, floor=9.5, without_floor=2, budget=8.0, floor_budget=8.0)
+    assert (
+        str(gone)
+        == "epsilon: 8 of 8 spent, 0 left; floor: 9.5 of 8 spent, 0 left; 2 reports without a floor"
+    )
+
+
+def test_what_the_servers_cannot_add():
+    from shuffledp.accounting.server_noise import Moved, calibrate_noise
+
+    near = Moved(moves=1, p=Fraction(3, 4), q=Fraction(1, 4))
+    with pytest.raises(UnsupportedError) as refused:
+        calibrate_noise([near], epsilon=4.0, delta=1e-6)
+    assert "a local epsilon of 1.09862 keeps" in str(refused.value)  # ln 3 is 1.098612...
+    assert list_unclaimed(str(refused.value)) == []
 
 
 def test_what_published_results_hold():

@@ -40,6 +40,7 @@ from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.moved_message import BinomialTotal, TwoBins, poisson_level
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.privacy import round_up
 from shuffledp.core.validate import fraction_of_one, non_negative, positive, whole
 from shuffledp.numerics.rounding import (
     UNIT,
@@ -320,7 +321,7 @@ def calibrate_noise(
     floors = times * math.fsum(part.floor for part in parts)
     if floors <= epsilon:
         raise UnsupportedError(
-            f"a local epsilon of {floors:.6g} keeps epsilon={epsilon!r} without any dummies"
+            f"a local epsilon of {round_up(floors, 6)} keeps epsilon={epsilon!r} without any dummies"
         )
     plain = _scale_noise(parts, epsilon, delta / (times * len(parts)), times, 1.0)
     hashed = any(part.support is not None for part in parts)
@@ -411,7 +412,7 @@ def _find_law(part: Moved, epsilon: Fraction, edge: float) -> AddedLaw:
     left = part.p - growth * part.q
     if left <= 0:
         raise UnsupportedError(
-            f"a local epsilon of {part.floor:.6g} keeps the {float(epsilon):.3g} of a question without any dummies"
+            f"a local epsilon of {round_up(part.floor, 6)} keeps the {float(epsilon):.3g} of a question without any dummies"
         )
     if part.support is not None:
         return _find_scattered(part, part.support, float_below(epsilon), edge)

@@ -4,6 +4,7 @@
 Pr[view(X) in T] <= e^epsilon Pr[view(X') in T] + delta, over the coins of the protocol alone.
 """
 
+import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from enum import Enum
@@ -122,6 +123,28 @@ def round_up(value: float, digits: int) -> str:
     context = Context(prec=digits, rounding=ROUND_CEILING)
     # From its shortest decimals, so that 1e-8 (a float a little above 10^-8) stays 1e-08.
     return f"{float(context.create_decimal(repr(float(value)))):.{digits}g}"
+
+
+def round_percent_up(share: float) -> str:
+    """Write a share as a percentage that is not below it, with as many digits as tell it from 100.
+
+    >>> [round_percent_up(share) for share in (0.9354, 0.99946, 1 - 1e-9)]
+    ['93.6', '99.95', '100']
+    """
+    for digits in range(1, 5):
+        percent = math.ceil(share * 10 ** (digits + 2)) / 10**digits
+        if percent < 100:
+            return f"{percent:.{digits}f}"
+    return "100"
+
+
+def guess_right(epsilon: float) -> float:
+    """Return how often somebody who thought yes and no equally likely guesses right, at most, by messages of this epsilon.
+
+    >>> round(guess_right(3.0), 3), guess_right(math.inf)
+    (0.953, 1.0)
+    """
+    return min(1.0, (1 + 1e-15) / (1 + math.exp(-epsilon)))
 
 
 @runtime_checkable

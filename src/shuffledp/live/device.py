@@ -152,7 +152,7 @@ class Spent:
 
     def __str__(self) -> str:
         shown = [
-            f"{name}: {spent:g} of {budget:g} spent, {max(0.0, budget - spent):g} left"
+            f"{name}: {round_up(spent, 6)} of {budget:g} spent, {round_up(-max(0.0, budget - spent), 6).lstrip('-')} left"
             for name, spent, budget in (
                 ("epsilon", self.epsilon, self.budget),
                 ("floor", self.floor, self.floor_budget),

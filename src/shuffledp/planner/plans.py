@@ -17,7 +17,7 @@ from typing import Any
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Model, round_up
+from shuffledp.core.privacy import Model, round_percent_up, round_up
 from shuffledp.core.protocol import HONEST, Mechanism, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
@@ -665,7 +665,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     floor = "-" if row.local_floor is None else round_up(row.local_floor.epsilon, _DIGITS)
     if not plan.limits.live:
         return [*cells, _shorten(row.messages_per_user), _shorten(row.bits_per_user), floor]
-    guess = "100 %" if row.guess is None else f"{100 * row.guess:.1f} %"
+    guess = f"{round_percent_up(1.0 if row.guess is None else row.guess)} %"
     return [*cells, _shorten(row.bytes_per_report), _shorten(row.influence), guess, floor]
 
 
@@ -686,7 +686,8 @@ def _caption(plan: Plan) -> str:
     if plan.limits.live:
         notes.append(
             "Bytes: of a report, encrypted. Influence: by how many people one report can move the answer. Guess: "
-            "how often a yes or no can be guessed right, at most, if everybody else conspires."
+            "how often somebody who thought yes and no equally likely guesses right, at most, if everybody else "
+            "conspires."
         )
     else:
         notes.append("Messages, bits: per user.")

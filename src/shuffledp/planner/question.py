@@ -13,7 +13,7 @@ from typing import Any
 from shuffledp import mechanisms, protocols
 from shuffledp.core.domain import Domain, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.core.privacy import Model
+from shuffledp.core.privacy import Model, round_up
 from shuffledp.core.protocol import Crowd, Hints, Least, Look, Maker, MechanismSpec, Promise
 from shuffledp.core.task import Task
 from shuffledp.core.validate import positive
@@ -87,7 +87,7 @@ class Limits:
             moved = "no known bound" if influence is None else f"up to {influence:.4g} people"
             over.append(f"one report moves the answer by {moved}, more than {self.max_influence:g}")
         if self.local_epsilon is not None and (local is None or local > self.local_epsilon):
-            kept = "no local floor" if local is None else f"a local epsilon of {local:.4g}"
+            kept = "no local floor" if local is None else f"a local epsilon of {round_up(local, 4)}"
             over.append(f"{kept}, and {self.local_epsilon:g} was asked for")
         return "; ".join(over) or None
 

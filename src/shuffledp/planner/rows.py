@@ -22,7 +22,7 @@ import numpy as np
 from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import Counts, Floats, distinct
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee, Model, guess_right
 from shuffledp.core.protocol import Cost, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import report_bytes
 from shuffledp.core.task import Task
@@ -336,8 +336,10 @@ class Row:
 
     @property
     def guess(self) -> float | None:
-        """The largest probability of guessing a yes or no if everybody else conspires; None if it is 1."""
-        return None if self.local_floor is None else 1 / (1 + math.exp(-self.local_floor.epsilon))
+        """How often somebody who thought yes and no equally likely guesses right, at most, if everybody else
+        conspires; None: always.
+        """
+        return None if self.local_floor is None else guess_right(self.local_floor.epsilon)
 
     @property
     def dealt(self) -> bool:

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.core.privacy import Guarantee, Model, round_up
+from shuffledp.core.privacy import Guarantee, Model, guess_right, round_percent_up, round_up
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.question import CHOICE_BITS, Question
 from shuffledp.numerics.rounding import float_above, float_below
@@ -86,7 +86,7 @@ class Pledge:
         >>> round(Pledge(epsilon=1, delta=1e-8, honest=0.9, min_batch=9, local_epsilon=3.0).guess, 3)
         0.953
         """
-        return min(1.0, (1 + 1e-15) / (1 + math.exp(-self.floor)))
+        return guess_right(self.floor)
 
     def describe_floor(self) -> str:
         """Say what the floor is, and what it means for somebody's guess; numbers are rounded up.
@@ -106,21 +106,8 @@ in at most 99.96 % of cases'
             each += f" for each of {self.reports_per_device:,} reports, {round_up(self.floor, 6)} together"
         return (
             f"{each}: somebody who thought yes and no equally likely guesses right in at most "
-            f"{_round_percent_up(self.guess)} % of cases"
+            f"{round_percent_up(self.guess)} % of cases"
         )
-
-
-def _round_percent_up(share: float) -> str:
-    """Write a share as a percentage that is not below it, with as many digits as tell it from 100.
-
-    >>> [_round_percent_up(share) for share in (0.9354, 0.99946, 1 - 1e-9)]
-    ['93.6', '99.95', '100']
-    """
-    for digits in range(1, 5):
-        percent = math.ceil(share * 10 ** (digits + 2)) / 10**digits
-        if percent < 100:
-            return f"{percent:.{digits}f}"
-    return "100"
 
 
 def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
