@@ -80,7 +80,7 @@ TABLE = NumberTable(
 
 @pytest.mark.parametrize("expression", TABLE.read())
 def test_number(expression):
-    TABLE.check(expression, 1e-8)
+    TABLE.check(expression, 1e-6)  # searches may end a little elsewhere on another machine
 
 
 @pytest.mark.parametrize(("weights", "sampled"), [((1.0, None), True), ((2.0, 2.0), True), ((2.0, 1.0), False)])  # fmt: skip
