@@ -173,7 +173,7 @@ def test_dummies_of_other_pairs_are_taken_off_the_exact_law() -> None:
 def test_the_error_is_that_of_as_many_histograms_together(
     inner: str, values: int, variance: float
 ) -> None:
-    """QUERIES.md, section 2: T histograms of the same people at epsilon = 1, delta = 1e-8."""
+    """T histograms of the same people at epsilon = 1, delta = 1e-8."""
     asked = {"n": 10**6, "epsilon": 1.0, "delta": 1e-8, "honest": 1.0, "values": values}
     made = protocols.make("several_values", inner=inner, options={"k": 64}, apart=True, **asked)
     inputs = np.zeros(64, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -388,6 +389,16 @@ def test_the_largest_is_named_only_if_it_stands_out(gap, clear):
     assert ("too close" in finding) != clear
 
 
+def test_numbers_of_people_are_drawn_as_whole_numbers(tmp_path):
+    row = Number("count", 11_996.2, 1.4, 11_993.4, 11_998.9)
+    people = Picture(rows=(row,), level=0.95, limits=(0, 50_000), whole=True)
+    assert sdp.show.state_finding(people) == "count: 11,996, with 95% confidence 11,994 to 11,998"
+    for picture in (people, replace(people, limits=None)):
+        drawn = sdp.show.plot_estimate(picture, tmp_path / "count.svg", title="home").read_text()
+        assert "11,996" in drawn
+        assert "11,996." not in drawn
+
+
 def test_unknown_errors_name_no_largest():
     rows = tuple(
         Number(name, value, float("nan"), 0, 9) for name, value in (("a", 1.0), ("b", 99.0))
@@ -528,7 +539,7 @@ class TestGroups:
     @pytest.mark.parametrize(
         ("values", "finding"),
         [
-            ((90, 20, 80, 10), "yes is the largest in all 2 groups"),
+            ((90, 20, 80, 10), "yes is the largest in both groups"),
             ((90, 20, 10, 10), "yes is the largest in 1 of 2 groups"),
             ((20, 20, 10, 10), "No answer is clearly the largest in a group"),
         ],

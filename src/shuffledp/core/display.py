@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from shuffledp.core.analyzer import Estimate
 
 _LEVEL = 0.95
@@ -183,6 +185,14 @@ class Picture:
         if self.people is None:
             return [row.to_dict() for row in self.rows]
         return [{**row.to_dict(), "share": row.value / self.people} for row in self.rows]
+
+    def write_whole(self, rows: Iterable[Number]) -> list[Number]:
+        """Return the rows as they are written: whole, if they are numbers of people.
+
+        >>> Picture(rows=(), level=0.95, whole=True).write_whole([Number("car", 3.2, 1.0, 1.1, 5.3)])[0].value
+        3
+        """
+        return [_make_whole(row) if self.whole else row for row in rows]
 
 
 def make_picture(estimate: Estimate, level: float = _LEVEL, label: str = "estimate") -> Picture:

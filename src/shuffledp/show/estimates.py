@@ -174,7 +174,7 @@ def state_finding(picture: Picture) -> str:
     if picture.groups:
         return _compare_groups(picture)
     table = sorted(picture.rows, key=lambda row: -row.value)
-    places = count_decimals(table)
+    places = count_decimals(picture.write_whole(table))
     first = table[0]
     if len(table) == 1:
         return f"{shorten_label(first.label)}: {_state(first, picture)}"
@@ -206,13 +206,15 @@ def _compare_groups(picture: Picture) -> str:
     if not winners:
         return "No answer is clearly the largest in a group"
     ((name, times),) = winners.most_common(1)
-    where = f"all {len(heads)}" if times == len(heads) else f"{times} of {len(heads)}"
+    every = "both" if len(heads) == 2 else f"all {len(heads)}"
+    where = every if times == len(heads) else f"{times} of {len(heads)}"
     return f"{shorten_label(name)} is the largest in {where} groups"
 
 
 def _state(row: Number, picture: Picture) -> str:
     """Return a number with its interval, in words."""
-    places = count_decimals(list(picture.rows))
+    places = count_decimals(picture.write_whole(picture.rows))
+    (row,) = picture.write_whole([row])
     value, low, high = (format_number(each, places) for each in (row.value, row.low, row.high))
     return f"{value}, with {100 * picture.level:.15g}% confidence {low} to {high}"
 
@@ -306,14 +308,17 @@ def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     labels = [_shorten(row.label) for row in kept]
     margin = measure_labels(labels)
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(kept)))
-    (low, high), places = limits, count_decimals(kept)
+    written = picture.write_whole(kept)
+    (low, high), places = limits, count_decimals(written)
     room = high - low
     write_dates_below(axes, low)
-    for place, row in enumerate(kept):
+    for place, (row, number) in enumerate(zip(kept, written, strict=True)):
         axes.plot([low, high], [place, place], color=PALE, lw=1.2, zorder=1)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)
         axes.plot([row.value], [place], color=words.colour, marker="o", markersize=6.5, zorder=3)
-        value, *ends = (format_number(each, places) for each in (row.value, row.low, row.high))
+        value, *ends = (
+            format_number(each, places) for each in (number.value, number.low, number.high)
+        )
         value += "" if picture.people is None else f", {format_share(row.value, picture.people)}"
         write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
     axes.set_xlim(low - 0.01 * room, high + 0.01 * room)
@@ -331,7 +336,7 @@ def _draw_bars(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         labels.append(_shorten(row.label.lstrip() if groups else row.label))
     margin = measure_labels(labels)
     figure, axes = _make_frame(words, margin=margin, tall=0.32 * max(2, len(labels)))
-    written = format_rows(kept, people=picture.people)
+    written = format_rows(kept, whole=picture.whole, people=picture.people)
     for place, row, (_, number, *_) in zip(slots, kept, written, strict=True):
         strength = 1.0 if row.value >= 0 else _PALE
         axes.barh(place, row.value, color=words.colour, alpha=strength, height=0.62)
