@@ -369,6 +369,28 @@ def test_the_curve_of_the_lower_bound_ends_where_there_is_none():
     assert all(epsilon > 0 for epsilon, _ in curves[name])
 
 
+@pytest.mark.parametrize(
+    "law", [{"epsilon0": 1.0}, {"epsilon0": 4.0}, {"randomizer": KRR(k=2, epsilon0=1.0)}]
+)
+def test_curves_are_those_of_the_table(law):
+    """Every bound that has an epsilon has a curve through it, and no other bound has one."""
+    shuffled = BoundComparison(n=10_000, honest=1, **law)
+    lines, (curves, guesses) = shuffled.compare(1e-6), shuffled.trace([1e-6])
+    found = {line.name: line.epsilon for line in lines if line.epsilon is not None}
+    found["data sets (lower)"] = found.pop("data sets")
+    assert list(curves) == list(found)
+    assert guesses == {
+        "data sets (lower)",
+        *(line.name for line in lines if line.kind == "approximation"),
+    }
+    numeric = {line.name for line in lines if line.numeric and line.kind == "upper"}
+    for name, epsilon in found.items():
+        if name in numeric:
+            assert curves[name](epsilon) <= 1e-6 < curves[name](0.99 * epsilon)
+        else:
+            assert curves[name] == [(epsilon, 1e-6)]
+
+
 @pytest.mark.parametrize("delta", [1e-6, 1e-10])
 def test_the_best_bound_is_found_wherever_it_stands(delta):
     curve = sdp.profile(randomizer=KRR(k=16, epsilon0=2.0), n=1_000, honest=1)

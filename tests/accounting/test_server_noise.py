@@ -281,6 +281,25 @@ def test_calibrated_laws_keep_the_promise(
     assert bound_delta(parts, louder, epsilon=1.0, near=1e-6, times=times) > 1e-6
 
 
+def test_questions_of_equal_weight_have_the_same_law() -> None:
+    """A count would need a shorter one: its ends are those of the bins, so that the sum of the noise is known exactly."""
+    parts = [Moved(moves=1), Moved(moves=2), Moved(moves=1)]
+    laws = calibrate_noise(parts, epsilon=1.0, delta=1e-8)
+    assert len({(law.rate, law.most) for law in laws}) == 1
+    alone = calibrate_noise([Moved(moves=2)], epsilon=0.5, delta=1e-8 / 3)[0]
+    assert (laws[0].rate, laws[0].most) == (alone.rate, alone.most)
+    heavy, light = calibrate_noise(
+        [Moved(moves=2, weight=3), Moved(moves=1)], epsilon=1.0, delta=1e-8
+    )
+    assert heavy.rate > light.rate
+    assert heavy.most < light.most
+
+
+def test_noise_for_a_large_delta_has_at_least_one_step() -> None:
+    (law,) = calibrate_noise([Moved(moves=2)], epsilon=1.0, delta=0.9)
+    assert law.most == 1
+
+
 def test_many_windows_cost_less_than_their_sum() -> None:
     (law,) = calibrate_noise([Moved(moves=2)], epsilon=1.0, delta=1e-8, times=52)
     assert law.rate > 1.9 * 1.0 / (2 * 52)

@@ -22,7 +22,10 @@ from shuffledp.core.errors import DataError, MismatchError, ParameterError, Unsu
 from shuffledp.core.randomizer import Messages, shuffle
 from shuffledp.core.task import Option, read_moment
 from shuffledp.core.texts import Keys
+from shuffledp.mechanisms.exponential import Exponential
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
+from shuffledp.protocols.bundle import BundleDevice
+from shuffledp.protocols.krr import KRR
 from shuffledp.tasks import task_named
 
 ESTIMATE = Estimate(value=30.0, error=NormalError(stderr=2.0), limits=(0.0, 100.0))
@@ -240,6 +243,22 @@ def test_answers_are_to_some_questions():
     assert [label.split(", ")[1] for label in both.labels] == ["a", "a", "b", "b", "c", "c"]
     with pytest.raises(MismatchError, match=r"^1 columns for 2 questions$"):
         both.columns(([0, 1],))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda many: Answers(parts=many([Bits(), Categories(k=3)])),
+        lambda many: Categories(k=2, names=many(["a", "b"])),
+        lambda many: BundleDevice(devices=many([KRR(k=3, epsilon0=1.0), KRR(k=2, epsilon0=1.0)])),
+        lambda many: Exponential(epsilon=1.0, sensitivity=1.0, k=2, labels=many(["a", "b"])),
+    ],
+    ids=["Answers", "Categories", "BundleDevice", "Exponential"],
+)
+def test_what_is_given_as_a_list_or_read_once_is_kept_as_a_tuple(make):
+    wanted = make(tuple)
+    assert [make(list), make(iter)] == [wanted] * 2
+    assert {hash(make(list)), hash(make(iter))} == {hash(wanted)}
 
 
 @pytest.mark.parametrize(

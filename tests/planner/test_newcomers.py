@@ -77,6 +77,17 @@ def test_a_newcomer_is_looked_at_before_a_row_is_enough(monkeypatch, share):
     assert look.seen == ["brand_new", "correlated_count"]
 
 
+def test_newcomers_are_listed_before_our_late_protocols_and_after_the_others(monkeypatch):
+    offer(monkeypatch, 1.0)
+    ours = [spec for spec in PROTOCOLS if spec.task in ("count", "sum")]
+    late = [spec.name for spec in ours if spec.hints.look is Look.LATE]
+    early = [spec.name for spec in ours if spec.name not in late]
+    found = [spec.name for spec in protocols.list_answering("count", "sum")]
+    assert found == [*early, "brand_new", *late]
+    assert early
+    assert late
+
+
 def test_who_says_late_waits(monkeypatch):
     offer(monkeypatch, 1.0, LATE)
     look = Looking()
