@@ -274,6 +274,23 @@ class TestAll:
         assert "0.0432085" in shown
         assert "approximation: not a guarantee" in shown
 
+    def test_no_guarantee_in_the_table_is_below_itself(self, run, answer):
+        """Of 20 six-digit numbers, rounded to the nearest, some would be; and some lower bounds above theirs."""
+        lines = answer(*ASKED, "--all")["bounds"]
+        rows = run(*ASKED, "--all").stdout.replace("│", "|").splitlines()
+        looked = 0
+        for line in lines:
+            cells = [row.split("|") for row in rows if f" {line['name']} " in row]
+            if line["epsilon"] is None or not cells:
+                continue
+            shown, looked = float(cells[0][2]), looked + 1
+            assert shown == pytest.approx(line["epsilon"], rel=1e-5)
+            if line["kind"] == "lower":
+                assert shown <= line["epsilon"]
+            else:
+                assert shown >= line["epsilon"]
+        assert looked >= 8
+
 
 class TestCalibrate:
     def test_prints_a_safe_epsilon0(self, run):

@@ -13,7 +13,10 @@ from shuffledp.core.display import (
     Number,
     as_text,
     count_decimals,
+    format_bracket,
+    format_ends,
     format_number,
+    format_rows,
     keep_largest,
     list_numbers,
     make_picture,
@@ -45,8 +48,41 @@ class Tags(html.parser.HTMLParser):
 def test_text_of_one_number():
     one = Estimate(value=1234.56, error=NormalError(stderr=0.123), limits=(0, 9))
     assert "1,234.56" in str(one)
-    assert "1,234.32 .. 1,234.80" in str(one)
+    assert "1,234.31 .. 1,234.81" in str(one)  # 1,234.3189 and 1,234.8011
     assert len(str(one).splitlines()) == 2
+
+
+def test_what_is_in_an_interval_is_between_what_is_written():
+    """Ends are rounded outwards, by less than a unit of the last digit; rounded to the nearest, half of them are inside."""
+    rng, nearest = np.random.default_rng(1), 0
+    for _ in range(300):
+        low = float(rng.normal() * 10.0 ** rng.integers(-6, 13))
+        high = low + float(abs(rng.normal()) * 10.0 ** rng.integers(-6, 6))
+        places = int(rng.integers(0, 9))
+        for written, unit in (
+            (format_ends(low, high, places), 10.0**-places),
+            (format_bracket(low, high, 6), 1e-5 * max(abs(low), abs(high))),
+        ):
+            least, most = (float(end.replace(",", "")) for end in written)
+            room = 1e-14 * max(abs(low), abs(high))
+            assert low - unit - room <= least <= low + room
+            assert high - room <= most <= high + unit + room
+        nearest += float(f"{low:.{places}f}") > low or float(f"{high:.{places}f}") < high
+    assert nearest > 100
+
+
+def test_ends_of_intervals_in_their_rows():
+    thirds = Number("a", 1 / 3, 0.0, 1 / 3, 1 / 3)
+    assert format_rows([thirds])[0][-1] == "0.3333 .. 0.3334"
+    assert format_ends(0.1 + 0.2, 0.1 + 0.2, 1) == ("0.3", "0.3")
+    assert format_ends(-0.04, 0.04, 1) == ("-0.1", "0.1")
+    assert format_ends(-math.inf, math.inf, 2) == ("-inf", "inf")
+    assert format_ends(1.23456789049e15, -1.23456789049e15, 0) == (
+        "1.23456789e+15",
+        "-1.23456789e+15",
+    )
+    assert format_ends(Instant(0.5), Instant(1.5), 0) == (f"{Instant(0)}", f"{Instant(1)}")
+    assert format_bracket(Instant(0.5), math.nan) == (f"{Instant(0)}", "nan")
 
 
 def test_the_largest_of_equal_rows_are_the_first():

@@ -552,6 +552,12 @@ class TestSpending:
         second = again.charge(promise(0.2), note)
         assert ", in 2 releases.\n" in again.mark_released(second)
 
+    def test_a_budget_is_not_stated_below_itself(self, path):
+        budget = Budget(epsilon=1.2345641, delta=1.231e-6)
+        spending = Spending(ledger=Ledger(path), budget=budget, dataset="people")
+        said = spending.mark_released(spending.charge(promise(), {"task": "count"}))
+        assert "epsilon 0.4 of 1.23457, delta 1e-07 of 1.24e-06, in 1 release" in said
+
     def test_what_could_not_be_charged_is_refused_before(self, path):
         spending = Spending(ledger=Ledger(path), budget=BUDGET)
         with pytest.raises(sdp.BudgetError, match=r"epsilon would be 1\.5"):

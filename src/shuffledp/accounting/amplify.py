@@ -154,8 +154,8 @@ class ShuffledProfile(Batch):
             {bound.name: bound.curve.delta for bound in self.bounds},
             Path(path),
             largest=min(self.epsilon0, 1.3 * self.epsilon(1e-12)),
-            title=f"Shuffling turns epsilon0 = {self.epsilon0:g} into epsilon = {round_up(best, 3)} (delta = 1e-6)",
-            notes=[f"{self.honest:,} honest users, epsilon0 = {self.epsilon0:g}"],
+            title=f"Shuffling turns epsilon0 = {round_up(self.epsilon0, 6)} into epsilon = {round_up(best, 3)} (delta = 1e-6)",
+            notes=[f"{self.honest:,} honest users, epsilon0 = {round_up(self.epsilon0, 6)}"],
         )
 
 

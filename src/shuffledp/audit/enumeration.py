@@ -310,7 +310,7 @@ class ExactAudit:
     def _repr_html_(self) -> str:
         """Return how notebooks show it."""
         facts = [
-            ("epsilon", f"{self.epsilon:g}"),
+            ("epsilon", round_up(self.epsilon, 6)),
             ("delta, at most", round_up(self.delta, 10)),
             ("delta, at least", _round_down(self.lower)),
             ("view", f"{self.view}, {self.n:,} people"),
@@ -322,7 +322,7 @@ class ExactAudit:
     def __str__(self) -> str:
         users = f"{self.n:,} users" if self.n > 1 else "one user"
         return (
-            f"delta = {round_up(self.delta, 4)} at epsilon = {self.epsilon:g}: exact, the worst pair of "
+            f"delta = {round_up(self.delta, 4)} at epsilon = {round_up(self.epsilon, 6)}: exact, the worst pair of "
             f"neighbouring data sets of {users}, {self.view}"
         )
 

@@ -20,7 +20,7 @@ from shuffledp.cli._options import (
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
-from shuffledp.core.privacy import round_up
+from shuffledp.core.privacy import round_share_up, round_up
 from shuffledp.core.protocol import HONEST, honest_users
 
 
@@ -147,11 +147,11 @@ def _tell_levels(
         return
     for epsilon0, count in people.items():
         say(
-            f"epsilon0 = {epsilon0:g}, {count:,} people: epsilon = {round_up(hidden[epsilon0].epsilon, 4)} if messages "
+            f"epsilon0 = {round_up(epsilon0, 6)}, {count:,} people: epsilon = {round_up(hidden[epsilon0].epsilon, 4)} if messages "
             f"hide the level, {round_up(visible[epsilon0].epsilon, 4)} if they reveal it"
         )
     say(
-        f"delta = {delta:g}, if {100 * honest:g} % of the people of each level are honest, "
+        f"delta = {round_up(delta, 6)}, if {round_share_up(honest)} % of the people of each level are honest, "
         f"{sum(trusted.values()):,} in all; the level must not depend on the value. If messages hide the level: by "
         f"{next(iter(hidden.values())).proof}"
     )
@@ -300,8 +300,8 @@ def _draw(
 ) -> None:
     """Draw the bounds that count, or with `every` all that apply: formulas, approximations and the lower bound too."""
     title = (
-        f"Shuffling turns epsilon0 = {question.epsilon0:g} into epsilon = {round_up(answer.epsilon, 3)} (delta = "
-        f"{question.delta:g})"
+        f"Shuffling turns epsilon0 = {round_up(question.epsilon0, 6)} into epsilon = {round_up(answer.epsilon, 3)} (delta = "
+        f"{round_up(question.delta, 6)})"
     )
     curves: dict[str, Any] = {bound.name: bound.curve.delta for bound in curve.bounds}
     dashed: set[str] = set()
@@ -317,12 +317,21 @@ def _draw(
         smallest=smallest,
         title=title,
         notes=[
-            f"{curve.honest:,} honest users, epsilon0 = {question.epsilon0:g}. The ring: {answer}.",
+            f"{curve.honest:,} honest users, epsilon0 = {round_up(question.epsilon0, 6)}. The ring: {answer}.",
             *(["Dashed: no guarantees (approximations, the lower bound)."] if dashed else []),
         ],
         dashed=dashed,
         mark=(answer.epsilon, question.delta),
     )
+
+
+def _write_bound(epsilon: float, kind: str) -> str:
+    """Write six digits: a lower bound is rounded down, everything else up.
+
+    >>> _write_bound(1.23456749, "upper"), _write_bound(1.23456789, "lower")
+    ('1.23457', '1.23456')
+    """
+    return round_up(-epsilon, 6).lstrip("-") if kind == "lower" else round_up(epsilon, 6)
 
 
 def _print_table(lines: tuple[sdp.accounting.BoundLine, ...]) -> None:
@@ -338,7 +347,7 @@ def _print_table(lines: tuple[sdp.accounting.BoundLine, ...]) -> None:
     for line in lines:
         table.add_row(
             f"{line.name}\n  {'numeric' if line.numeric else 'formula'}, {line.kind}",
-            "-" if line.epsilon is None else f"{line.epsilon:.6g}",
+            "-" if line.epsilon is None else _write_bound(line.epsilon, line.kind),
             line.why_not or line.reference,
             style="bold" if line.epsilon == min(uppers) and line.kind == "upper" else None,
         )

@@ -89,10 +89,14 @@ def budget(
 
     $ shuffledp ledger budget ledger.json --epsilon 2 --delta 1e-6
     """
+    from shuffledp.core.privacy import round_up
+
     with explain_errors():
         ledger = _open(path)
         head = ledger.change_budget(epsilon=epsilon, delta=delta, dataset=dataset)
-        tell(f"The budget of {dataset!r} is now epsilon = {epsilon:g}, delta = {delta:g}.")
+        tell(
+            f"The budget of {dataset!r} is now epsilon = {round_up(epsilon, 6)}, delta = {round_up(delta, 6)}."
+        )
         tell(f"Head of the ledger, to note elsewhere: {head}")
 
 
@@ -141,8 +145,8 @@ def _print(ledger: Ledger, name: str) -> None:
     console = Console(highlight=False)
     console.print(table)
     console.print(
-        f"Spent: epsilon {round_up(total.epsilon, 6)} of {limit.epsilon:g}, "
-        f"delta {round_up(total.delta, 3)} of {limit.delta:g} ({total.rule})."
+        f"Spent: epsilon {round_up(total.epsilon, 6)} of {round_up(limit.epsilon, 6)}, "
+        f"delta {round_up(total.delta, 3)} of {round_up(limit.delta, 6)} ({total.rule})."
     )
 
 

@@ -13,6 +13,7 @@ import unicodedata
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ _LABEL = 40
 _ROWS = 11  # lines of text of a curve: a share of 0.1 each
 _EXACT_DECIMALS = 4  # of what is not whole and has no error
 _HUGE = 1e15  # beyond, floats have few digits after the point, and columns no room
+_HUGE_DIGITS = 10
 
 QUARTILES = (0.25, 0.5, 0.75)
 """The shares that are marked in a curve."""
@@ -282,9 +284,50 @@ def format_number(value: float, places: int) -> str:
     ('-1,234.6', '1.5e+21')
     """
     if abs(value) >= _HUGE:
-        return f"{value:.10g}"
+        return f"{value:.{_HUGE_DIGITS}g}"
     text = f"{value:,.{places}f}"
     return text.lstrip("-") if not any(digit in text for digit in "123456789") else text
+
+
+def format_ends(low: float, high: float, places: int) -> tuple[str, str]:
+    """Return the ends of an interval, rounded outwards: what is in the interval is between what is written.
+
+    >>> format_ends(52_341.26, 52_341.34, 1), format_ends(1 / 3, 1 / 3, 4)
+    (('52,341.2', '52,341.4'), ('0.3333', '0.3334'))
+    """
+    low, high = (_round_end(*each, places) for each in ((low, ROUND_FLOOR), (high, ROUND_CEILING)))
+    return format_number(low, places), format_number(high, places)
+
+
+def format_bracket(low: float, high: float, digits: int = 6) -> tuple[str, str]:
+    """Return the same in so many digits each.
+
+    >>> format_bracket(1_234_567.0, 0.12345649)
+    ('1,234,560', '0.123457')
+    """
+    return (
+        f"{_cut_digits(low, ROUND_FLOOR, digits):,.{digits}g}",
+        f"{_cut_digits(high, ROUND_CEILING, digits):,.{digits}g}",
+    )
+
+
+def _round_end(end: float, way: str, places: int) -> float:
+    if abs(end) >= _HUGE:
+        return _cut_digits(end, way, _HUGE_DIGITS)
+    if isinstance(end, Moment) or not math.isfinite(end):
+        return end
+    return float(_read_end(end).quantize(Decimal(1).scaleb(-places), rounding=way))
+
+
+def _cut_digits(end: float, way: str, digits: int) -> float:
+    if isinstance(end, Moment) or not math.isfinite(end):
+        return end
+    return float(Context(prec=digits, rounding=way).plus(_read_end(end)))
+
+
+def _read_end(end: float) -> Decimal:
+    """Return a number without the last digit of a float, so that 0.1 + 0.2 is 0.3."""
+    return Decimal(f"{end:.15g}")
 
 
 def shorten_label(label: str, width: int = _LABEL) -> str:
@@ -419,7 +462,7 @@ def format_rows(
             format_number(row.value, places)
             + ("" if people is None else f" ({format_share(row.value, people)})"),
             format_number(row.stderr, error_places),
-            f"{format_number(row.low, places)} .. {format_number(row.high, places)}",
+            " .. ".join(format_ends(row.low, row.high, places)),
         ]
         for row in kept
     ]

@@ -6,7 +6,7 @@ Pr[view(X) in T] <= e^epsilon Pr[view(X') in T] + delta, over the coins of the p
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, Context, Decimal
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -136,6 +136,15 @@ def round_percent_up(share: float) -> str:
         if percent < 100:
             return f"{percent:.{digits}f}"
     return "100"
+
+
+def round_share_up(share: float) -> str:
+    """Write a share in percent, in six digits and not below it.
+
+    >>> [round_share_up(share) for share in (0.9, 0.07, 1 / 3)]
+    ['90', '7', '33.3334']
+    """
+    return round_up(float(100 * Decimal(repr(share))), 6)
 
 
 def guess_right(epsilon: float) -> float:

@@ -33,7 +33,7 @@ from shuffledp.core.arrays import Codes, Floats
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import list_facts, say, stack
-from shuffledp.core.privacy import Guarantee, Model
+from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import HONEST, honest_users
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, number, positive, whole
@@ -132,8 +132,8 @@ class UniformityTest:
         why = "would be nothing unusual" if self.accept else "would be rare"
         promised = "nothing is promised to anybody" if self.guarantee is None else self.guarantee
         return [
-            f"{verdict}: values like these {why} if the law were the one tested (p-value {self.p_value:.3g}).",
-            f"The law tested is rejected with probability at most {self.error:.3g}, one at distance "
+            f"{verdict}: values like these {why} if the law were the one tested (p-value {round_up(self.p_value, 3)}).",
+            f"The law tested is rejected with probability at most {round_up(self.error, 3)}, one at distance "
             f"{self.alpha:g} or more with probability about {self.power:.3g} (simulated).",
             f"{self.method}: {promised}.",
         ]
@@ -142,7 +142,7 @@ class UniformityTest:
         """Return how notebooks show it."""
         facts = [
             ("statistic", f"{self.statistic:.6g}, rejected above {self.threshold:.6g}"),
-            ("p-value", f"{self.p_value:.3g}, rejected up to {self.level:.3g}"),
+            ("p-value", f"{round_up(self.p_value, 3)}, rejected up to {self.level:.3g}"),
             ("people, categories", f"{self.n:,}, {self.k:,}"),
             ("model", f"{self.model}, {self.coin} coin, {self.method}"),
         ]
@@ -153,7 +153,7 @@ class UniformityTest:
         verdict = "accept" if self.accept else "reject"
         return (
             f"{verdict}: statistic {self.statistic:.6g}, threshold {self.threshold:.6g}, "
-            f"p-value {self.p_value:.3g} (level {self.level:.3g}), power {self.power:.3g} "
+            f"p-value {round_up(self.p_value, 3)} (level {self.level:.3g}), power {self.power:.3g} "
             f"at distance {self.alpha:g}; {self.model}, {self.coin} coin, {self.method}"
         )
 

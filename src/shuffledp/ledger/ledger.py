@@ -714,7 +714,7 @@ class Spending:
         total, budget = self.ledger.spent(self.dataset), self.ledger.budget(self.dataset)
         return (
             f"Spent of data set {self.dataset!r}: epsilon {round_up(total.epsilon, 6)} of "
-            f"{budget.epsilon:.6g}, delta {round_up(total.delta, 3)} of {budget.delta:.3g}, "
+            f"{round_up(budget.epsilon, 6)}, delta {round_up(total.delta, 3)} of {round_up(budget.delta, 3)}, "
             f"in {total.releases} release{'s' * (total.releases != 1)}.\n"
             f"Head of the ledger, to note elsewhere: {head}"
         )

@@ -497,8 +497,8 @@ def compare_noise(survey: Survey, settings: Settings, design: Design) -> str:
     def show(plan: Design) -> str:
         error = foresee_error(plan, people)
         if numbers:
-            return f"{100 * error:.3g} % of the people, or of the range of a number"
-        return f"{people * error:.3g} people"
+            return f"{round_up(100 * error, 3)} % of the people, or of the range of a number"
+        return f"{round_up(people * error, 3)} people"
 
     mine, others = ("servers", "devices") if design.served else ("devices", "servers")
     plain = f"The {mine} add the noise: standard errors are up to {show(design)}"

@@ -152,7 +152,7 @@ class Spent:
 
     def __str__(self) -> str:
         shown = [
-            f"{name}: {round_up(spent, 6)} of {budget:g} spent, {round_up(-max(0.0, budget - spent), 6).lstrip('-')} left"
+            f"{name}: {round_up(spent, 6)} of {round_up(budget, 6)} spent, {round_up(-max(0.0, budget - spent), 6).lstrip('-')} left"
             for name, spent, budget in (
                 ("epsilon", self.epsilon, self.budget),
                 ("floor", self.floor, self.floor_budget),
@@ -290,7 +290,7 @@ class Device:
         price = 0.0 if pledge.composed and earlier else pledge.epsilon
         if self._add_up("epsilon") + _read(price) > _read(self._budget):
             raise BudgetError(
-                f"the device has spent epsilon = {round_up(self.spent.epsilon, 6)} of {self._budget:g}, and this "
+                f"the device has spent epsilon = {round_up(self.spent.epsilon, 6)} of {round_up(self._budget, 6)}, and this "
                 f"collection costs {round_up(price, 6)}"
             )
         return price

@@ -17,7 +17,7 @@ from typing import Any
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
-from shuffledp.core.privacy import Model, round_percent_up, round_up
+from shuffledp.core.privacy import Model, round_percent_up, round_share_up, round_up
 from shuffledp.core.protocol import HONEST, Mechanism, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one, positive
@@ -389,8 +389,8 @@ class Plan:
             parts.append(f"RMSE of {self.asked.task.answer} <= {self.error:g}")
         if self.epsilon is not None:
             parts.append(f"epsilon = {round_up(self.epsilon, _DIGITS)}")
-        honest = f"{100 * self.asked.crowd.honest:g} % honest"
-        return ", ".join([*parts, f"delta = {self.delta:g}", honest])
+        honest = f"{round_share_up(self.asked.crowd.honest)} % honest"
+        return ", ".join([*parts, f"delta = {round_up(self.delta, _DIGITS)}", honest])
 
     def __str__(self) -> str:
         return _as_text(self)

@@ -20,6 +20,7 @@ from shuffledp.core.display import (
     Number,
     Picture,
     as_text,
+    format_ends,
     keep_largest,
     list_numbers,
     shorten_label,
@@ -384,7 +385,7 @@ class Answer(Release):
     def _tell_population(self) -> str:
         shown = keep_largest(list(self.shares), _SHARES)
         listed = "; ".join(
-            f"{shorten_label(row.label)} {row.value:.4f} ({row.low:.4f} .. {row.high:.4f})"
+            f"{shorten_label(row.label)} {row.value:.4f} ({' .. '.join(format_ends(row.low, row.high, 4))})"
             for row in shown
         )
         return (

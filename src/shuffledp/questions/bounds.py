@@ -32,7 +32,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Estimate
 from shuffledp.core.arrays import Bools, Floats
-from shuffledp.core.display import MOMENTS, Number
+from shuffledp.core.display import MOMENTS, Number, format_ends
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.randomizer import WordSource
@@ -167,6 +167,7 @@ class Bounds:
         several = len(self.ends) > 1
         part = self.clamped
         value = min(max(part.value, 0.0), 1.0)
+        low, high = format_ends(100 * part.low, 100 * part.high, 2)
         spent = f"epsilon = {round_up(self.guarantee.epsilon, 6)}"
         if self.guarantee.delta:
             spent += f" and delta = {round_up(self.guarantee.delta, 3)}"
@@ -175,7 +176,7 @@ class Bounds:
             f"({self.protocol}; a {self.called} counts from {self.threshold:,} people on). The answer is about "
             f"values limited to {lower} .. {upper}.",
             f"Beyond {'these bounds' if several else 'this bound'}, and so moved to "
-            f"{'them' if several else 'it'}: about {value:.2%} of the people ({part.low:.2%} .. {part.high:.2%}).",
+            f"{'them' if several else 'it'}: about {value:.2%} of the people ({low}% .. {high}%).",
         )
 
     def _plain(self, end: float) -> float | str:

@@ -25,6 +25,8 @@ from shuffledp.core.display import (
     arrange,
     count_decimals,
     find_steps,
+    format_bracket,
+    format_ends,
     format_number,
     format_rows,
     format_share,
@@ -165,7 +167,7 @@ def state_finding(picture: Picture) -> str:
     """
     steps = find_steps(picture)
     if steps is not None:
-        low, high = (f"{end:,.6g}" for end in steps.bracket(0.5))
+        low, high = format_bracket(*steps.bracket(0.5))
         return f"The median is between {low} and {high} ({100 * picture.level:.15g}% confidence)"
     if picture.limits is not None and len(picture.rows) > 1:
         middle = min(picture.rows, key=lambda row: abs(float(row.label) - 0.5))
@@ -215,7 +217,7 @@ def _state(row: Number, picture: Picture) -> str:
     """Return a number with its interval, in words."""
     places = count_decimals(picture.write_whole(picture.rows))
     (row,) = picture.write_whole([row])
-    value, low, high = (format_number(each, places) for each in (row.value, row.low, row.high))
+    value, (low, high) = format_number(row.value, places), format_ends(row.low, row.high, places)
     return f"{value}, with {100 * picture.level:.15g}% confidence {low} to {high}"
 
 
@@ -293,7 +295,8 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
         first, last = steps.bracket(share)
         axes.plot([steps.ends[0], last], [share, share], color=GREY, lw=0.9, ls=":")
         axes.plot([first, last], [share, share], color=INK, lw=1.6, marker="|", markersize=8)
-        write_beside(axes, f"{_QUARTER[share]}: {first:,.6g} to {last:,.6g}", (first, last), share, steps.ends, below=True)  # fmt: skip
+        written = " to ".join(format_bracket(first, last))
+        write_beside(axes, f"{_QUARTER[share]}: {written}", (first, last), share, steps.ends, below=True)  # fmt: skip
     room = steps.ends[1] - steps.ends[0]
     axes.axis((steps.ends[0] - 0.01 * room, steps.ends[1] + 0.01 * room, -0.02, 1.03))
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
@@ -316,9 +319,8 @@ def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
         axes.plot([low, high], [place, place], color=PALE, lw=1.2, zorder=1)
         axes.plot([row.low, row.high], [place, place], color=INK, lw=1.4, marker="|", markersize=9)
         axes.plot([row.value], [place], color=words.colour, marker="o", markersize=6.5, zorder=3)
-        value, *ends = (
-            format_number(each, places) for each in (number.value, number.low, number.high)
-        )
+        value = format_number(number.value, places)
+        ends = format_ends(number.low, number.high, places)
         value += "" if picture.people is None else f", {format_share(row.value, picture.people)}"
         write_beside(axes, f"{value} ({' to '.join(ends)})", (row.low, row.high), place, limits)
     axes.set_xlim(low - 0.01 * room, high + 0.01 * room)

@@ -191,7 +191,7 @@ class Quantiles(_Distributed):
         share = bound_rank_error(crowd.n // stages, stages, epsilon0, _MISSED)
         return (
             f"In rounds, one yes or no from everybody: sdp.inference.bisect_quantile comes within "
-            f"{min(share, 1.0) * crowd.n:,.0f} ranks with probability {1 - _MISSED:.0%}."
+            f"{math.ceil(min(share, 1.0) * crowd.n):,} ranks with probability {1 - _MISSED:.0%}."
         )
 
     @classmethod

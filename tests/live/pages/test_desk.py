@@ -420,3 +420,28 @@ def test_a_draft_is_previewed_saved_edited_and_shared(browser, demonstration):
         assert "/c/" in link
         assert article.locator("svg.qr").is_visible()
         desk.check()
+
+
+ENDS = """
+import { cutOut, roundOut, use } from "./src/shuffledp/live/pages/static/strings.js";
+import { percents } from "./src/shuffledp/live/pages/static/results.js";
+use("en", {});
+const people = 1e6, row = { label: "yes", value: 123456, low: 123349, high: 123551 };
+console.log(JSON.stringify({
+  cut: [[52341.7, false, 4], [52341.7, true, 4], [-0.0012344, false, 4], [9999.5, true, 4], [0, true, 4], [40, true, 2]].map((each) => cutOut(...each)),
+  rounded: [[12.34, false, 0.1], [12.34, true, 0.1], [12.3, true, 0.1], [12.3, false, 0.1], [0.1 + 0.2, true, 0.1]].map((each) => roundOut(...each)),
+  percents: percents(row, people),
+}));
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="no node: the page is not tested here")
+def test_ends_of_intervals_are_rounded_outwards():
+    """Four digits of a mean of 52,341.7, rounded to the nearest, would leave it out."""
+    run = [NODE, "--input-type=module", "--eval", ENDS]
+    told = json.loads(
+        subprocess.run(run, cwd=ROOT, capture_output=True, timeout=60, check=True).stdout
+    )
+    assert told["cut"] == pytest.approx([52340, 52350, -0.001235, 10000, 0, 40], rel=1e-12)
+    assert told["rounded"] == pytest.approx([12.3, 12.4, 12.3, 12.3, 0.3], rel=1e-12)
+    assert told["percents"] == ["12.3", "12.3", "12.4"]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from shuffledp.core.display import format_bracket
 from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -407,7 +408,7 @@ class Rehearsal:
             lines += ["", f"{name[:24]:<24} {'truth':>12} {'estimate':>12}   interval"]
             lines += [
                 f"  {row['label'][:22]:<22} {row['truth']:>12,.4g} {row['value']:>12,.4g}   "
-                f"{row['low']:,.4g} .. {row['high']:,.4g}"
+                f"{' .. '.join(format_bracket(row['low'], row['high'], 4))}"
                 for row in rows
             ]
         return "\n".join(lines)

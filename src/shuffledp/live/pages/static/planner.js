@@ -4,7 +4,7 @@ import { ask, Refusal } from "./ask.js";
 import { drawBars, drawRange, fitWidth, show } from "./chart.js";
 import { find, make, makeTable, tell } from "./dom.js";
 import { isShare, nameRow } from "./results.js";
-import { count, current, look, percentAbove, readNumber, say } from "./strings.js";
+import { count, current, cutOut, look, percentAbove, readNumber, say } from "./strings.js";
 
 /** A field with its label and a place for what is wrong. @param {string} label @param {any} input */
 function field(label, input) {
@@ -278,7 +278,7 @@ function showPreview(preview) {
   return [
     make("h3", {}, say("desk.preview")),
     ...sums.map(([text, percent]) => make("p", { class: "summary" }, say(String(text), { people, percent: count(Number(percent), { maximumSignificantDigits: 2 }) }))),
-    ...preview.several.map((/** @type {any} */ each) => make("p", { class: "price" }, say("desk.severalPrice", { text: each.text, n: each.choices, ...Object.fromEntries(["share", "alone"].map((kind) => [kind, count(100 * each[kind], { maximumSignificantDigits: 2 })])) }))),
+    ...preview.several.map((/** @type {any} */ each) => make("p", { class: "price" }, say("desk.severalPrice", { text: each.text, n: each.choices, ...Object.fromEntries(["share", "alone"].map((kind) => [kind, count(cutOut(100 * each[kind], true, 2), { maximumSignificantDigits: 2 })])) }))),
     ...preview.questions.flatMap((/** @type {any} */ each) => {
       const title = `${each.text} (${each.protocol})`, rows = each.estimate.map((/** @type {any} */ row) => nameRow(each, row));
       const chart = each.lower !== null && each.task === "mean" ? drawRange(each.estimate[0], each.lower, each.upper, title, width) : drawBars(rows, title, width, isShare(each.task) ? each.people : null);

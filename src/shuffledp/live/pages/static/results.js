@@ -2,7 +2,7 @@
 
 import { drawBars, drawRange, drawSeries, fitWidth, savePicture } from "./chart.js";
 import { make, makeCopy, makeTable } from "./dom.js";
-import { count, look, roundUp, say } from "./strings.js";
+import { count, cutOut, look, roundOut, roundUp, say } from "./strings.js";
 import { describePromised, percentHonest, sayTogether } from "./trust.js";
 
 /**
@@ -89,6 +89,9 @@ export function isShare(task) {
 /** A share of people in percent. @param {number} value @param {number} people */
 const percent = (value, people) => count((100 * value) / people, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
 
+/** A share and the ends of its interval, which are rounded outwards. @param {any} row @param {number} people */
+export const percents = (row, people) => [percent(row.value, people), ...[false, true].map((up) => percent(roundOut((100 * row[up ? "high" : "low"]) / people, up, 0.1), 100))];
+
 /** Groups and answers, if labels are all pairs of them. @param {string[]} labels @returns {[string[], string[]] | null} */
 export function splitPairs(labels) {
   const pairs = labels.map((each) => each.split(": "));
@@ -124,8 +127,9 @@ function showQuestion(question, results) {
     const series = answers.map((each) => each.estimate.find((/** @type {any} */ row) => row.label === last.estimate[leading].label)).filter(Boolean);
     section.append(make("h3", {}, `${say("result.over")}: ${rows[leading].label}`), drawSeries(series, say("result.over")));
   }
-  const ends = (/** @type {any} */ row) => [row.value, row.low, row.high];
-  const cells = rows.map((/** @type {any} */ row) => [row.label, ...ends(row).map(show), ...(shares ? ends(row).map((each) => `${percent(each, of)} %`) : [])]);
+  // Whole numbers of people next to an end are in the interval, or beside it.
+  const end = (/** @type {number} */ value, /** @type {boolean} */ up) => show(shares ? value : cutOut(value, up, 4));
+  const cells = rows.map((/** @type {any} */ row) => [row.label, show(row.value), end(row.low, false), end(row.high, true), ...(shares ? percents(row, of).map((each) => `${each} %`) : [])]);
   const head = ["", say("result.value"), say("result.low"), say("result.high"), ...(shares ? [say("result.share"), say("result.low"), say("result.high")] : [])];
   section.append(make("details", { class: "numbers" }, make("summary", {}, say("result.table")), makeTable(head, cells, [1, 2, 3, 4, 5, 6], heading)),
     make("p", { class: "downloads" }, make("button", { type: "button", class: "quiet", onclick: () => savePicture(chart, `${question.name}.png`) }, say("result.picture"))));
@@ -136,7 +140,8 @@ function showQuestion(question, results) {
 function showPairs([groups, answers], rows, of, heading) {
   const cells = groups.map((group) => [group, ...answers.map((answer) => {
     const row = rows.find((each) => each.label === `${group}: ${answer}`);
-    return say("result.crossCell", { share: percent(row.value, of), low: percent(row.low, of), high: percent(row.high, of) });
+    const [share, low, high] = percents(row, of);
+    return say("result.crossCell", { share, low, high });
   })]);
   return make("details", { class: "cross", open: true }, make("summary", {}, say("result.cross")), makeTable(["", ...answers], cells, answers.map((_, place) => place + 1), `${heading}: ${say("result.cross")}`));
 }

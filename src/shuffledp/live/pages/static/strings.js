@@ -61,6 +61,16 @@ export const percentAbove = (value) => {
   return "100";
 };
 
+/** An end of an interval as a multiple of `unit`, rounded outwards: what is inside stays inside. @param {number} value @param {boolean} up @param {number} unit */
+export function roundOut(value, up, unit) {
+  const scaled = value / unit, near = Math.round(scaled);
+  const exact = Math.abs(scaled - near) <= 1e-12 * Math.abs(scaled); // but for the rounding of floats
+  return (exact ? near : up ? Math.ceil(scaled) : Math.floor(scaled)) * unit;
+}
+
+/** The same in so many digits. @param {number} value @param {boolean} up @param {number} digits */
+export const cutOut = (value, up, digits) => (value ? roundOut(value, up, 10 ** (Math.floor(Math.log10(Math.abs(value))) + 1 - digits)) : 0);
+
 /** Rounded up to six digits. @param {number} value */
 export const roundUp = (value) => {
   const near = Number(value.toPrecision(6));
