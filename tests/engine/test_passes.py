@@ -72,6 +72,9 @@ def test_progress_is_told_chunk_by_chunk(tmp_path, monkeypatch):
     assert {each.total_bytes for each in told} == {column.bytes}
     assert [some.codes.tolist() for some in found.job.read] == [[0, 1], [0, 2], [1]]
     assert (found.n, found.rows, found.invalid) == (5, 5, NONE | {"unknown": 1})
+    counted = Headcount(n=5, rows=5, invalid=NONE | {"unknown": 1})
+    assert found == counted, "what was kept is no part of what was counted"
+    assert repr(found) == repr(counted)
     told.clear()
     again = count_users(found.job, threads=1)
     assert [each.rows for each in told] == [2, 4, 5], (
@@ -357,9 +360,10 @@ class TestRuns:
         assert read_codes(column, PETS, "other").codes.tolist() == [1, 2, 0, 2, 1]
         with pytest.raises(sdp.DataError, match="has no valid value"):
             read_codes(take_column([None]), PETS, "drop")
-        told = []
-        read_codes(column, PETS, "drop", report=told.append)
-        assert [each.rows for each in told] == [5]
+        for read in (read_codes, headcount):
+            told = []
+            read(column, PETS, "drop", report=told.append)
+            assert [each.rows for each in told] == [5]
 
     def test_engines_have_options_of_their_own(self):
         assert find_engine("duckdb", threads=2, master=None).threads == 2

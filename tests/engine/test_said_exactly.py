@@ -18,6 +18,7 @@ from shuffledp.core.domain import PLACE_BITS
 from shuffledp.engine import (
     Filter,
     find_engine,
+    formats,
     release_column,
     release_counts,
     release_frequencies,
@@ -586,3 +587,22 @@ def test_fractions_are_exact():
     assert isinstance(seen[0], Fraction)
     assert abs(seen[0] - Fraction("1.1")) < Fraction(3, 1 << PLACE_BITS)
     assert pc.sum(column.array).as_py() == pytest.approx(1.1)
+
+
+def test_the_longest_line_is_bounded_without_reading_all_of_it(tmp_path, monkeypatch):
+    """With blocks of eight bytes: a line that is longer than usual fills one of them."""
+    monkeypatch.setattr(formats, "_LONGEST_LINE", 16)
+    monkeypatch.setattr(formats, "_HUGEST_LINE", 64)
+    path = tmp_path / "lines.csv"
+    for end in (b"\n", b"\r", b"\r\n"):
+        for length in range(56):
+            path.write_bytes(b"a" * length + end + b"b" * 5 + end)
+            assert formats._bound_lines(path) == max(16, 8 * (length // 8 + 2)) > length
+        path.write_bytes(b"b" + end + b"a" * 64 + end)
+        with pytest.raises(sdp.DataError) as told:
+            formats._bound_lines(path)
+        assert str(told.value) == f"{path} has a line of more than 0 megabytes"
+    path.write_bytes(b"\n".join(b"a" * 15 for _ in range(20)))
+    assert formats._bound_lines(path) == 32
+    path.write_bytes(20 * b"aaaaaa\n")
+    assert formats._bound_lines(path) == 16

@@ -152,6 +152,8 @@ def test_the_shuffler_seals_as_many_uniform_messages_as_the_document_says() -> N
     plains = draw_dummies(COLLECTION)
     assert len(plains) == LAW.messages == COLLECTION.dummies[0] == COLLECTION.dummies[1]
     assert len(seal_plains(COLLECTION, 0, plains[:3])[0]) == COLLECTION.inner_size
+    one, same, other = (draw_dummies(COLLECTION, sdp.SeededWords(each)) for each in (1, 1, 2))
+    assert one.tolist() == same.tolist() != other.tolist()
     many = np.concatenate([draw_dummies(COLLECTION, sdp.SeededWords(each)) for each in range(100)])
     read = COLLECTION.questions[0].code.decode_message(np.ascontiguousarray(many[:, 1:]))
     assert read.accepted.all()

@@ -91,6 +91,19 @@ def test_the_average_inverse_is_rounded_up_and_hardly(epsilon):
     assert exact <= local_bound._average_inverse(epsilon) <= 1.03 * exact
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("n", [1, 1000, 10**9])
+def test_the_bound_by_information_is_rounded_down(n, epsilon):
+    ratio, flip = 1 / (4 * math.sinh(epsilon / 2) ** 2), Fraction(1 / (math.exp(epsilon) + 1))
+    spread, slope = flip * (1 - flip), Fraction(math.tanh(epsilon / 2) ** 2)
+    largest, prior = Fraction(local_bound._average_inverse(epsilon)), Fraction(4 * math.pi**2)
+    share = Fraction(ratio)
+    exact = n * share - n * spread * share * largest * prior / (n * slope * largest + prior)
+    found = Fraction(local_bound._bound_by_information(n, epsilon, ratio))
+    assert exact * (1 - Fraction(1, 10**9)) - n * share / 10**9 < found
+    assert found == 0 or found < exact - n * share / 10**12
+
+
 def test_one_person_is_settled():
     """Alone, the smallest worst-case error is that of guessing f or 1 - f: sqrt(f (1 - f)), and the bound is that."""
     for epsilon in (0.1, 1.0, 3.0):

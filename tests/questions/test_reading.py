@@ -72,6 +72,9 @@ def test_one_pass_is_enough(folder, monkeypatch):
     answer(folder / "people.csv", early=True)
     assert len(opened) == 3
     opened.clear()
+    sdp.ask(str(folder / "people.csv"), SURVEY, engine="duckdb")
+    assert len(opened) == 3
+    opened.clear()
     answer(folder / "people.csv", early=False)
     assert len(opened) > 6
 

@@ -1,6 +1,7 @@
 """The planner behind the operator's desk."""
 
 import math
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -218,3 +219,32 @@ class TestDrafts:
             desk.preview(survey())
         with pytest.raises(ParameterError):
             desk.start({"draft": first})
+
+    def test_what_is_there_comes_back_oldest_first(self, root, monkeypatch):
+        """Of two that are as old, by name; one that cannot be started is told, and keeps no other."""
+
+        def adopt(_, home):
+            if home.path.name == "d":
+                raise UnsupportedError("d is for two operators")
+            return home.path.name
+
+        monkeypatch.setattr(Desk, "adopt", adopt)
+        desk = Desk(root)
+        for name, seconds in (("b", 20), ("d", 10), ("a", 30), ("c", 20), ("e", 5)):
+            key = 16 * name
+            desk.save({"key": key, "content": {"title": name, "questions": []}})
+            (root / name).mkdir()
+            (root / name / "collection.json").write_text("{}")
+            for path in (root / name / "collection.json", root / "drafts" / f"{key}.json"):
+                os.utime(path, (0, seconds))
+        assert desk.adopt_all() == ["e", "b", "c", "a"]
+        shown = desk.status()
+        stopped = {"title": "d", "stopped": "d is for two operators", "folder": str(root / "d")}
+        assert (shown["folder"], shown["collections"]) == (str(root), [stopped])
+        titles = [each["title"] for each in shown["drafts"]]
+        assert (titles[:2], sorted(titles[2:4]), titles[4:]) == (["e", "d"], ["b", "c"], ["a"])
+        assert shown["drafts"][0] == {
+            "key": 16 * "e",
+            "title": "e",
+            "content": {"title": "e", "questions": []},
+        }
