@@ -62,7 +62,7 @@ class TestAmplify:
         for wrong in ((), ("--sigma", 2, "--epsilon0", 1)):
             result = run("amplify", *wrong, *crowd)
             assert result.exit_code == 2
-            assert "or sigma must be given, and not both" in result.stderr
+            assert "give either --epsilon0 or --sigma" in result.stderr
         result = run("amplify", "--sigma", 2, "--randomizer", "rr", *crowd)
         assert "leave out --randomizer" in result.stderr
 
@@ -338,7 +338,7 @@ class TestCalibrate:
         (["--randomizer", "duchi", "--upper", "1"], "duchi needs --lower, --steps"),
         (["--randomizer", "rr", "--k", "2"], "rr does not take --k"),
         (["--randomizer", "krr", "--k", "1"], "k=1 must be >= 2"),
-        (["--randomizer", "none"], "name='none' must be one of correlated_count,"),
+        (["--randomizer", "none"], "protocol='none' must be one of correlated_count,"),
     ],
 )
 def test_errors_are_one_sentence(run, changed, message):

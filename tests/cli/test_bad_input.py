@@ -171,7 +171,7 @@ class TestOptions:
             (("--lower", "0"), "belong together"),
             (("--lower", "0", "--upper", "1e12"), "at most 10,000,000 bins"),
             (("--categories", "a,b", "--steps", "3"), "a histogram takes no steps"),
-            (("--categories", "a,b", "--protocol", "abacus"), "name='abacus' must be one of"),
+            (("--categories", "a,b", "--protocol", "abacus"), "protocol='abacus' must be one of"),
             (("--categories", "a,b", "--protocol", "rr"), "rr answers a count"),
             (("--categories", "a,b", "--engine", "abacus"), "engine='abacus' must be one of"),
             (("--categories", "a,b", "--on-invalid", "other"), "declared category 'other'"),

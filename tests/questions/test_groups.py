@@ -179,7 +179,7 @@ def test_yes_and_no_need_no_declaration():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"groups": None}, "by='way' needs its groups from public knowledge"),
+        ({"groups": None}, "by='way' needs a list of its `groups` from public knowledge"),
         ({"groups": []}, r"groups=\[\] must be at least two"),
         ({"groups": ["car"]}, r"groups=\['car'\] must be at least two"),
         ({"groups": ["car", "car"]}, "car"),

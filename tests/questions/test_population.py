@@ -61,7 +61,7 @@ def test_the_ends_are_those_of_clopper_and_pearson():
 @pytest.mark.parametrize("more", [{"lower": 0, "upper": 9}, {"by": "x"}])
 def test_other_answers_have_no_sampling_error(more):
     task = "count" if "by" in more else "mean"
-    with pytest.raises(sdp.UnsupportedError, match="population is for the shares"):
+    with pytest.raises(sdp.UnsupportedError, match="`population` is only for the shares"):
         sdp.ask(
             {"x": [True, False], "y": [1, 2]}, task, column="y", population=True, **CENTRAL, **more
         )

@@ -143,11 +143,11 @@ class TestSurvey:
             ),
             (
                 {"model": "local", "delta": 1e-6, "honest": 0.5},
-                "the local model takes no delta, honest: its delta is 0, its people",
+                "the local model takes no delta, honest: people trust nobody",
             ),
             (
                 {"model": "local", "max_messages": 3},
-                "the local model takes no max_messages: its delta is 0",
+                "the local model takes no max_messages: people trust nobody",
             ),
             (
                 {"model": "central", "honest": 0.5},
@@ -246,7 +246,7 @@ class TestSurvey:
         alone = sdp.Survey.of(by, epsilon=1.0, delta=1e-6)
         with pytest.raises(
             sdp.UnsupportedError,
-            match=r"^by='pet' needs its groups from public knowledge: groups; those in",
+            match=r"^by='pet' needs a list of its `groups` from public knowledge: those in",
         ):
             alone.tasks({}, 1000)
         yes = {"pet": take_column(np.array([True, False])), "km": take_column(np.array([1, 2]))}
@@ -304,9 +304,9 @@ class TestQuestion:
             ({"task": "mean", "options": {"lower": "auto", "upper": "auto"}, "error": 2.0}, "error=2.0"),
             ({"options": {"lower": 1}}, "a count takes no lower"),
             ({"task": "histogram", "options": {"lower": "auto", "upper": 3}}, "lower='auto' is not for a histogram: it is for a range of numbers"),
-            ({"options": {"true_value": "x"}, "population": True, "by": "y"}, "population is for the shares of a count"),
-            ({"task": "mean", "options": {"lower": 0, "upper": 1}, "population": True}, "population is for the shares of a count"),
-            ({"population": True, "people": People.read("who", of="rows", max_rows=2)}, "population is for the shares of a count"),
+            ({"options": {"true_value": "x"}, "population": True, "by": "y"}, "`population` is only for the shares of a count"),
+            ({"task": "mean", "options": {"lower": 0, "upper": 1}, "population": True}, "`population` is only for the shares of a count"),
+            ({"population": True, "people": People.read("who", of="rows", max_rows=2)}, "`population` is only for the shares of a count"),
             ({"weight": -1.0}, "weight=-1.0 must be > 0"),
             ({"groups": ("a", "b")}, "groups needs by"),
         ],

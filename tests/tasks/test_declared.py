@@ -421,9 +421,9 @@ def test_rounds_of_a_bisection():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("avg", "; perhaps mean"), ("average", "; perhaps mean"), ("sd", "; perhaps std"),
-        ("heavy_hitters", "; perhaps words"), ("learn", r"; perhaps sdp\.learn"), ("histogran", "; perhaps histogram"),
-        ("total", "; perhaps sum"), ("modus", "bins, words$"), ("uniformty", "bins, words$"),
+        ("avg", r": did you mean mean\?"), ("average", r": did you mean mean\?"), ("sd", r": did you mean std\?"),
+        ("heavy_hitters", r": did you mean words\?"), ("learn", r": did you mean sdp\.learn"), ("histogran", r": did you mean histogram\?"),
+        ("total", r": did you mean sum\?"), ("modus", "bins, words$"), ("uniformty", "bins, words$"),
     ],
 )  # fmt: skip
 def test_a_misspelt_name_has_a_hint(name, said):

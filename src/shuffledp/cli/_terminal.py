@@ -104,7 +104,7 @@ def _name_options(message: str) -> str:
     from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions, TaskOptions
 
     groups = (PrivacyOptions, TaskOptions, OutputOptions, BudgetOptions)
-    options = {each.name for group in groups for each in fields(group)}
+    options = {each.name for group in groups for each in fields(group)} | {"groups"}
     long = "|".join(sorted(each for each in options if "_" in each))
     names = re.compile(rf"`({'|'.join(sorted(options))})`|(?<![\w-])({long}|max_bits)(?!\w)")
     if _OF_A_SURVEY.search(message):

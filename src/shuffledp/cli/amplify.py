@@ -182,7 +182,9 @@ def _read_law(
 ) -> dict[str, Any]:
     """Return what everybody runs, as arguments of `sdp.profile`: something local, or Gaussian noise."""
     if (epsilon0 is None) == (sigma is None):
-        raise sdp.ParameterError("epsilon0", epsilon0, "or sigma must be given, and not both")
+        raise sdp.UnsupportedError(
+            "give either --epsilon0 or --sigma: how private each message is by itself"
+        )
     if sigma is None:
         assert epsilon0 is not None
         return chosen.law(epsilon0)

@@ -240,7 +240,7 @@ def clock(
     ] = False,
     instance: InstanceOption = None,
 ) -> None:
-    """Show the time by which a running shuffler goes, or confirm after a jump that its clock is right.
+    """Show the time on a running shuffler's clock, or confirm after a jump that it is right.
 
     $ shuffledp collection clock survey
     """
@@ -287,7 +287,7 @@ def prune(
 @app.command()
 def tokens(
     count: Annotated[str, typer.Argument(help="How many to make.")],
-    out: Annotated[Path, typer.Option(help="The file to make, with one token in each line.")],
+    out: Annotated[Path, typer.Option(help="The file to make, with one token on each line.")],
 ) -> None:
     """Make single-use tokens to give to participants, and print their hashes for the shuffler's operator.
 

@@ -67,7 +67,7 @@ class _Finding:
 def doctor(as_json: JsonOption = False) -> None:
     """Report what works on this machine, and how to get the rest.
 
-    The exit code is 1 if something is wrong that every command needs.
+    The exit code is 1 if something that every command needs is missing or broken.
 
     $ shuffledp doctor
     """

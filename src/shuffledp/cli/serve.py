@@ -63,7 +63,7 @@ def serve(
     """Run surveys on this machine, with a desk to make, watch and close them.
 
     All surveys of the folder come back when it is served again. If there is none yet, a demonstration is shown. The
-    desk is for this machine alone; with `--host` and `--tls` people reach surveys from others, and are told that one
+    desk is for this machine alone; with `--host` and `--tls` people reach surveys from other machines, and are told that one
     operator plays all roles.
 
     $ shuffledp serve survey

@@ -418,10 +418,11 @@ def name_columns(level: float) -> list[str]:
 def format_share(value: float, people: float) -> str:
     """Return which share of all people this many are.
 
-    >>> format_share(3.0, 4.0)
-    '75.0%'
+    >>> format_share(3.0, 4.0), format_share(-0.1, 4000.0)
+    ('75.0%', '0.0%')
     """
-    return f"{value / people:.1%}"
+    text = f"{value / people:.1%}"
+    return "0.0%" if text == "-0.0%" else text
 
 
 def format_shares(rows: list[Number], people: float) -> list[str]:

@@ -92,7 +92,7 @@ def spec(name: str) -> MechanismSpec:
     'Laplace mechanism on a grid'
     """
     if name not in REGISTRY:
-        raise ParameterError("name", name, f"must be one of {', '.join(REGISTRY)}")
+        raise ParameterError("mechanism", name, f"must be one of {', '.join(REGISTRY)}")
     registered: MechanismSpec = import_module(f"{__name__}.{name}").SPEC
     return registered
 

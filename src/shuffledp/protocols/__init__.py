@@ -5,6 +5,7 @@ one as an entry point of the group `shuffledp.protocols`; `list_registered()` ha
 """
 
 from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -281,8 +282,10 @@ def spec(name: str) -> Spec:
     others = {each.name: each for each in list_offered()}
     if name in others:
         return others[name]
-    names = ", ".join([*REGISTRY, *others])
-    raise ParameterError("name", name, f"must be one of {names}")
+    names = [*REGISTRY, *others]
+    near = get_close_matches(str(name), names, 1)
+    guess = f": did you mean {near[0]}?" if near else ""
+    raise ParameterError("protocol", name, f"must be one of {', '.join(names)}{guess}")
 
 
 def make(name: str, /, **parameters: Any) -> ShuffleProtocol:

@@ -119,8 +119,8 @@ class Question:
         self._check_groups()
         if self.population and (self.by is not None or not self.kind.counts or self._of_rows):
             raise UnsupportedError(
-                "population is for the shares of a count, histogram or bins of people, and not by group: the spread of "
-                "other answers in a population is not known"
+                "`population` is only for the shares of a count, histogram or bins of people, not by group: how other "
+                "answers spread in a population is not known"
             )
 
     @property

@@ -37,7 +37,7 @@ _USUAL_EPSILON = 1.0  # where a search for another one starts
 _UNUSED = {
     Model.LOCAL: (
         ("delta", "honest", "max_messages"),
-        "its delta is 0, its people trust nobody, and they send one message",
+        "people trust nobody, so delta is 0, and each sends one message",
     ),
     Model.CENTRAL: (
         ("honest", "max_messages"),
@@ -435,8 +435,8 @@ class Survey:
             return groups
         if self.alone:
             raise UnsupportedError(
-                f"by={question.by!r} needs its groups from public knowledge: groups; those in the data would tell "
-                "who is there"
+                f"by={question.by!r} needs a list of its `groups` from public knowledge: those in the data would "
+                "tell who is there"
             )
         for other in self.questions:
             domain = own[other.name].domain

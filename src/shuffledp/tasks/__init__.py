@@ -108,14 +108,14 @@ def task_named(name: str) -> type[Task]:
     "the average of everybody's numbers"
     >>> task_named("percentiles")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: task='percentiles' must be one of count, sum, ...; perhaps quantiles
+    shuffledp.core.errors.ParameterError: task='percentiles' must be one of count, sum, ...: did you mean quantiles?
     """
     if name not in TASKS:
         known = [each for each, task in TASKS.items() if task.elsewhere is None]
         near = get_close_matches(str(name), known, 1, _NEAR)
         meant = _SYNONYMS.get(name) or (near[0] if near else None)
-        perhaps = "" if meant is None else f"; perhaps {meant}"
-        raise ParameterError("task", name, f"must be one of {', '.join(known)}{perhaps}")
+        guess = "" if meant is None else f": did you mean {meant}?"
+        raise ParameterError("task", name, f"must be one of {', '.join(known)}{guess}")
     return TASKS[name]
 
 
