@@ -306,9 +306,16 @@ def format_bracket(low: float, high: float, digits: int = 6) -> tuple[str, str]:
     ('1,234,560', '0.123457')
     """
     return (
-        f"{_cut_digits(low, ROUND_FLOOR, digits):,.{digits}g}",
-        f"{_cut_digits(high, ROUND_CEILING, digits):,.{digits}g}",
+        _write_digits(_cut_digits(low, ROUND_FLOOR, digits), digits),
+        _write_digits(_cut_digits(high, ROUND_CEILING, digits), digits),
     )
+
+
+def _write_digits(end: float, digits: int) -> str:
+    """Write so many digits, and zeros rather than an exponent up to where floats have no more digits."""
+    text = f"{end:,.{digits}g}"
+    plain = 1 <= abs(end) < _HUGE and not isinstance(end, Moment)
+    return f"{Decimal(text):,f}" if plain and "e" in text else text
 
 
 def _round_end(end: float, way: str, places: int) -> float:
