@@ -30,7 +30,12 @@ def test_words_of_a_list_are_found():
     assert 0 < found["found_half"] <= found["found_95"] < 150
     probabilities = [chance for _, chance in found["curve"]]
     assert probabilities == sorted(probabilities)
-    assert any("chosen before looking" in note for note in said["notes"])
+    (chosen,) = (note for note in said["notes"] if "chosen before looking" in note)
+    assert chosen.startswith("Standard errors are those") and chosen.endswith(
+        "intervals count that in."
+    )
+    rows = answer.picture.rows
+    assert all(row.low <= row.value - 1.9 * row.stderr for row in rows), "and they do"
     json.dumps(said, allow_nan=False)
 
 

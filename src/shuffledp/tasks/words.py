@@ -118,8 +118,8 @@ class Words(Task):
             f"A word is reported if it stands out at every level of its prefixes, at the last one by {threshold:,.0f} "
             f"people: half of the words that {half:,} people have are found, and 95 % of those that {most:,} have. "
             "Words that are not listed may have as many people as that.",
-            "Errors and intervals are those of a word chosen before looking. A word is listed because its count "
-            "came out large, so counts near the threshold are rather too large.",
+            "Standard errors are those of a word chosen before looking. A word is listed because its count came out "
+            "large, so counts near the threshold are rather too large; intervals count that in.",
         )
 
     @classmethod
