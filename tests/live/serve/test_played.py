@@ -213,7 +213,7 @@ def test_a_rehearsal_in_words():
         "Rejected, too_late: 1",
         "",
         f"{'q' * 24}        truth     estimate   interval",
-        f"  {'l' * 22}        1,234          0.5   -1.25 .. 2e+04",
+        f"  {'l' * 22}        1,234          0.5   -1.25 .. 20,000",
     ]
     assert not played.fine
     plain = played.to_dict()
