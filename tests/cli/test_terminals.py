@@ -62,7 +62,7 @@ class TestEncodings:
         def fail(*_, **__):
             raise RuntimeError("no room for a table")
 
-        monkeypatch.setattr("shuffledp.cli._terminal._make_table", fail)
+        monkeypatch.setattr("shuffledp.cli._terminal._print_table", fail)
         paid = ("--ledger", "l.json", "--budget-epsilon", "3", "--budget-delta", "1e-5")
         result = shuffledp(*COUNT, *paid)
         assert "95% interval" in result.stderr

@@ -63,7 +63,10 @@ GROUPS = {
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
 
 
-_PLAIN = str.maketrans("█▉▊▋▌▍▎▏░─├┤●…", "#####   .-||o~")
+_PLAIN = str.maketrans(
+    "█▉▊▋▌▍▎▏░─├┤●…┏━┳┓┃┡╇┩│┼└┴┘",
+    "#####   .-||o~+=++|+++|++++",
+)
 
 
 def _spell_out(error: UnicodeError) -> tuple[str, int]:

@@ -1,11 +1,13 @@
-"""The options that several commands share, and what they describe.
+"""The options that several commands share, and what they describe: files, questions, a promise, a budget.
 
 A group of options is a dataclass. `@spread` lets a command take a group as one parameter: its fields
 become options of the command. What a question asks for is declared by the tasks, not here.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import StrEnum
@@ -19,12 +21,12 @@ import shuffledp as sdp
 from shuffledp.cli._completion import (
     complete_column,
     complete_protocol,
-    complete_randomizer,
     complete_task,
 )
-from shuffledp.core.protocol import Maker
+from shuffledp.cli._progress import meter
+from shuffledp.cli._terminal import check_picture, check_result, is_quiet, keep_inputs
 
-_data, _privacy, _machine, _output, _budget = (
+_data, privacy_option, _machine, _output, _budget = (
     partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Privacy", "Machine", "Output", "Budget")
 )
@@ -139,10 +141,12 @@ Delta0Option = Annotated[
 ]
 HonestOption = Annotated[float, typer.Option(help="The share of people who follow the protocol.")]
 SeedOption = Annotated[
-    int | None, _privacy(help="Seed the noise: reproducible, NOT private. Default: secure noise.")
+    int | None,
+    privacy_option(help="Seed the noise: reproducible, NOT private. Default: secure noise."),
 ]
 LargeDeltaOption = Annotated[
-    bool, _privacy("--allow-large-delta", help="Accept a delta above 1/n: it may protect nobody.")
+    bool,
+    privacy_option("--allow-large-delta", help="Accept a delta above 1/n: it may protect nobody."),
 ]
 JsonOption = Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")]
 LevelOption = Annotated[float, _output(help="Confidence level of the intervals.")]
@@ -155,13 +159,15 @@ OutOption = Annotated[
 ForceOption = Annotated[bool, _output("--force", help="Overwrite existing outputs.")]
 _PromisedDelta = Annotated[
     float | None,
-    _privacy(help="The delta of the guarantee, far below 1/n, or 0; the shuffle model needs one."),
+    privacy_option(
+        help="The delta of the guarantee, far below 1/n, or 0; the shuffle model needs one."
+    ),
 ]
 _ColumnOption = Annotated[
     str | None,
     _data(help="The column; optional if there is only one.", autocompletion=complete_column),
 ]
-_WhereOption = Annotated[
+WhereOption = Annotated[
     str | None,
     _data(help="Use only the people who match: \"distance > 1000 and carrier in ('AA', 'UA')\"."),
 ]
@@ -205,7 +211,7 @@ _EncodingOption = Annotated[
         help="The encoding of text, such as latin-1. Default: UTF-8, or UTF-16 with a byte order mark."
     ),
 ]
-_OnInvalidOption = Annotated[
+OnInvalidOption = Annotated[
     str,
     _data(
         help="How to handle nulls and out-of-domain values: error, drop, other, clamp, or one for each "
@@ -214,17 +220,17 @@ _OnInvalidOption = Annotated[
 ]
 ProtocolOption = Annotated[
     str | None,
-    _privacy(
+    privacy_option(
         help="Use this protocol or mechanism instead of the best one.",
         autocompletion=complete_protocol,
     ),
 ]
 MaxMessagesOption = Annotated[
-    float | None, _privacy(help="The most messages a person may send, on average.")
+    float | None, privacy_option(help="The most messages a person may send, on average.")
 ]
 _HonestShare = Annotated[
     float | None,
-    _privacy(help="Share of participants assumed to follow the protocol; default: 0.9."),
+    privacy_option(help="Share of participants assumed to follow the protocol; default: 0.9."),
 ]
 _ThreadsOption = Annotated[int | None, _machine(help="Number of threads; default: all cores.")]
 
@@ -239,30 +245,19 @@ def _declare_option(option: sdp.tasks.Option) -> tuple[str, Any, Any]:
     return option.name, Annotated[kind | None, _data(help=option.help)], None
 
 
-def _list_declared(tasks: Iterable[str]) -> list[sdp.tasks.Option]:
+def make_options(name: str, declared: Iterable[sdp.tasks.Option]) -> Any:
+    """Make a group of options out of those that tasks declare."""
+    return make_dataclass(name, map(_declare_option, declared), frozen=True)
+
+
+def list_declared(tasks: Iterable[str]) -> list[sdp.tasks.Option]:
     """List every option of these tasks, once."""
     return list(dict.fromkeys(each for name in tasks for each in sdp.tasks.TASKS[name].options))
 
 
-_DECLARED = _list_declared(TASK_NAMES)
-TaskOptions: Any = make_dataclass("TaskOptions", map(_declare_option, _DECLARED), frozen=True)
+DECLARED = list_declared(TASK_NAMES)
+TaskOptions: Any = make_options("TaskOptions", DECLARED)
 """What the questions ask for: categories, lower, upper, ..."""
-ROBUST_TASKS = ("count", "histogram", "sum", "mean")
-RobustOptions: Any = make_dataclass(
-    "RobustOptions", map(_declare_option, _list_declared(ROBUST_TASKS)), frozen=True
-)
-"""What the questions ask for that `robust` answers."""
-_ABOUT_DATA = ("true_value", "categories_from_data", "k")
-PlannedOptions: Any = make_dataclass(
-    "PlannedOptions",
-    (_declare_option(each) for each in _DECLARED if each.name not in _ABOUT_DATA),
-    frozen=True,
-)
-"""What a plan asks for, which has no data; it reads k itself, since k may be written as 1e6."""
-CategoryOptions: Any = make_dataclass(
-    "CategoryOptions", map(_declare_option, sdp.tasks.Histogram.options), frozen=True
-)
-"""Which categories there are, from public knowledge."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,31 +284,11 @@ class FileOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateOptions(FileOptions):
-    """Which people of a file simulated devices answer for, and what becomes of values that no device would send.
-
-    >>> SimulateOptions(on_invalid="drop", missing="NA").taken["on_invalid"].missing
-    ('NA',)
-    """
-
-    where: _WhereOption = None
-    on_invalid: _OnInvalidOption = "error"
-
-    @property
-    def taken(self) -> dict[str, Any]:
-        """The arguments of `read_places`."""
-        where = self.where
-        chosen = None if where is None else sdp.engine.Filter.read(where, self.missing)
-        policy = sdp.OnInvalid.read(self.on_invalid, self.missing)
-        return {"where": chosen, "on_invalid": policy}
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReadingOptions(FileOptions):
     """Which column to read, of whom, how its files are written, and how the noise is made."""
 
     column: _ColumnOption = None
-    where: _WhereOption = None
+    where: WhereOption = None
     where_public: _WherePublicOption = False
     seed: SeedOption = None
     threads: _ThreadsOption = None
@@ -343,9 +318,11 @@ class ReadingOptions(FileOptions):
 class ColumnOptions(ReadingOptions):
     """How to read the column, and how private the answer is."""
 
-    epsilon: Annotated[float | None, _privacy(help="The epsilon of the guarantee, above 0.")] = None
+    epsilon: Annotated[
+        float | None, privacy_option(help="The epsilon of the guarantee, above 0.")
+    ] = None
     delta: _PromisedDelta = None
-    on_invalid: _OnInvalidOption = "error"
+    on_invalid: OnInvalidOption = "error"
     honest: _HonestShare = None
     allow_large_delta: LargeDeltaOption = False
 
@@ -359,7 +336,7 @@ class _SenderModel(StrEnum):
 class SenderOptions(ColumnOptions):
     """How people's messages are made: without a curator, and without a first release that finds bounds."""
 
-    model: Annotated[_SenderModel, _privacy(help="Trust a shuffler, or nobody (local).")] = (
+    model: Annotated[_SenderModel, privacy_option(help="Trust a shuffler, or nobody (local).")] = (
         _SenderModel.SHUFFLE
     )
     protocol: ProtocolOption = None
@@ -373,23 +350,16 @@ class PrivacyOptions(ColumnOptions):
     """How private an answer is, and which protocol gives it."""
 
     model: Annotated[
-        _Model, _privacy(help="Trust a shuffler, nobody (local), or this machine (central).")
+        _Model, privacy_option(help="Trust a shuffler, nobody (local), or this machine (central).")
     ] = _Model.SHUFFLE
     protocol: ProtocolOption = None
     max_messages: MaxMessagesOption = None
     bounds_share: Annotated[
         float | None,
-        _privacy(
+        privacy_option(
             help="Share of epsilon and delta spent on estimating --lower auto and --upper auto; default: 0.1."
         ),
     ] = None
-
-
-class _InferenceModel(StrEnum):
-    SHUFFLE = "shuffle"
-    LOCAL = "local"
-    CENTRAL = "central"
-    NONE = "none"
 
 
 _GROUPS = sdp.tasks.Option(name="groups", kind=tuple, help="The public groups.")
@@ -458,48 +428,6 @@ class PeopleOptions:
 
 
 _PERSON = sdp.tasks.Option(name="person", kind=tuple, help="The columns that name a person.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class InferenceOptions(ColumnOptions):
-    """What learning and testing share."""
-
-    model: Annotated[
-        _InferenceModel,
-        _privacy(
-            help="Trust a shuffler, nobody (local), this machine (central); none: NOT private."
-        ),
-    ] = _InferenceModel.SHUFFLE
-
-    def refuse_needless(self, max_messages: float | None = None) -> None:
-        """Refuse options that the model has no use for.
-
-        >>> InferenceOptions(model=_InferenceModel.CENTRAL, honest=0.5).refuse_needless()
-        Traceback (most recent call last):
-        shuffledp.core.errors.UnsupportedError: the model central takes no --honest
-        """
-        if self.model == _InferenceModel.SHUFFLE:
-            return
-        needless = {"delta": self.delta, "honest": self.honest, "max-messages": max_messages}
-        if self.model == _InferenceModel.NONE:
-            needless["epsilon"] = self.epsilon
-        wrong = [f"--{name}" for name, value in needless.items() if value is not None]
-        if wrong:
-            raise sdp.UnsupportedError(f"the model {self.model.value} takes no {', '.join(wrong)}")
-
-    @property
-    def promise(self) -> dict[str, Any]:
-        """What to promise, as arguments of `sdp.learn` and the tests."""
-        more = {} if self.honest is None else {"honest": self.honest}
-        asked = {"epsilon": self.epsilon, "delta": self.delta, "model": self.model.value}
-        return {**asked, "rng": self.rng, **more}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CuratorOptions(ReadingOptions):
-    """A column, and what a trusted curator promises about its answer."""
-
-    epsilon: Annotated[float, _privacy(help="The epsilon of the guarantee, above 0.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -589,78 +517,119 @@ class BudgetOptions:
         return sdp.ledger.Budget(epsilon=epsilon, delta=delta, reserve=self.budget_reserve)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ParameterOptions:
-    """The parameters of a protocol that is named, all but its privacy.
+def read_questions(
+    task: str,
+    options: Any,
+    privacy: "PrivacyOptions | SenderOptions",
+    grouping: GroupOptions,
+    people: PeopleOptions,
+    *,
+    population: bool = False,
+) -> sdp.Survey:
+    """Return the survey of a file, or of the one question that the options ask."""
+    if is_survey(task):
+        refuse({"by": grouping.by, "groups": grouping.groups, **vars(people), **vars(options)})
+        own = ("epsilon", "delta", "column", "protocol", "max_messages", "honest", "missing")
+        refuse({name: getattr(privacy, name) for name in (*own, "bounds_share")})
+        # These have defaults, so only another value tells that they were given.
+        other = {"on_invalid": privacy.on_invalid != "error"}
+        refuse({**other, "population": population})
+        refuse({"allow_large_delta": privacy.allow_large_delta}, "it does not apply to a survey")
+        given = None if privacy.model == "shuffle" else privacy.model.value
+        return sdp.Survey.load(task, model=given)
+    if privacy.epsilon is None:
+        raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
+    declared, auto = sdp.questions.take_auto(vars(options), privacy.bounds_share)
+    question = sdp.Question(
+        name=privacy.column or task,
+        task=task,
+        column=privacy.column,
+        options=declared,
+        auto=auto,
+        protocol=privacy.protocol,
+        population=population,
+        people=people.people,
+        **grouping.given,
+    )
+    return sdp.Survey.of(
+        question,
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        honest=privacy.honest,
+        model=privacy.model.value,
+        max_messages=privacy.max_messages,
+        allow_large_delta=privacy.allow_large_delta,
+        on_invalid=privacy.on_invalid,
+        missing=privacy.missing,
+    )
 
-    >>> ParameterOptions(k=3).given
-    {'k': 3}
+
+@contextmanager
+def prepare_files(
+    survey: sdp.Survey,
+    paths: list[str],
+    privacy: ReadingOptions,
+    budget: BudgetOptions,
+    written: Sequence[Path | None],
+    kept: Sequence[str | Path | None],
+    **more: Any,
+) -> Iterator[
+    "tuple[sdp.questions.Prepared, sdp.ledger.Spending | None, sdp.engine.Report | None]"
+]:
+    """Prepare a survey of files, with its ledger and a progress bar; no input may be `written` over."""
+    where, rng = privacy.filter, privacy.rng
+    where = survey.read_filter(where, charged=budget.ledger is not None)
+    spending = budget.open(rng, from_data=survey.from_data, where=where)
+    with meter() as report:
+        columns = survey.open(privacy.find(paths), where)
+        read = [file.path for column in columns.values() for file in column.files]
+        keep_inputs(written, [*read, budget.ledger, *kept])
+        _ask_about_person(survey, columns)
+        more |= {"rng": rng, "report": report, "charged": spending is not None}
+        prepared = sdp.questions.prepare(survey, columns, **more)
+        yield prepared, spending, report
+
+
+def _ask_about_person(
+    survey: sdp.Survey, columns: "Mapping[str | None, sdp.engine.Column]"
+) -> None:
+    """Ask about a column whose name looks as if it said which person a row is about; values are not read."""
+    if survey.people is not None or is_quiet():
+        return
+    names = dict.fromkeys(
+        name for column in columns.values() for file in column.files for name in file.columns
+    )
+    likely = sdp.engine.looks_like_person([*names])
+    if likely:
+        typer.echo(
+            f"Does {likely[0]!r} say which person a row is about? Each row is taken to be one person; if people "
+            f"have several rows, add --person {_quote(likely[0])}.",
+            err=True,
+        )
+
+
+def _quote(name: str) -> str:
+    """Return a name of a column as a shell takes it, in an option that takes several with commas.
+
+    >>> _quote("id"), _quote("user id"), _quote("last, first")
+    ('id', "'user id'", '\\'"last, first"\\'')
     """
-
-    k: Annotated[int | None, typer.Option(help="Categories of the randomizer.")] = None
-    lower: Annotated[float | None, typer.Option(help="Smallest value, for means.")] = None
-    upper: Annotated[float | None, typer.Option(help="Largest value, for means.")] = None
-    steps: Annotated[int | None, typer.Option(help="Steps of the grid, for means.")] = None
-
-    @property
-    def given(self) -> dict[str, float]:
-        """Those that were given."""
-        named = {name: getattr(self, name) for name in ("k", "lower", "upper", "steps")}
-        return {name: value for name, value in named.items() if value is not None}
+    return shlex.quote(f'"{name}"' if "," in name else name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RandomizerOptions(ParameterOptions):
-    """A local protocol by name with its parameters, all but epsilon; or any randomizer.
-
-    >>> RandomizerOptions(randomizer="krr", k=16).make(1.0).domain.size
-    16
-    >>> RandomizerOptions(randomizer="krr").check()
-    Traceback (most recent call last):
-    shuffledp.core.errors.UnsupportedError: krr needs --k
-    """
-
-    randomizer: Annotated[
-        str | None,
-        typer.Option(
-            help="A local protocol by name (krr, rr, hadamard, ...). Default: any.",
-            autocompletion=complete_randomizer,
-        ),
-    ] = None
-
-    def check(self) -> None:
-        """Refuse parameters that the randomizer does not take, or lacks."""
-        given = self.given
-        if self.randomizer is None:
-            if given:
-                raise sdp.UnsupportedError(f"{_list_flags(given)} needs --randomizer")
-            return
-        maker = self._find_maker(self.randomizer)
-        wanted = [name for name, needed in maker.options.items() if needed]
-        missing = [name for name in wanted if name not in given]
-        if missing:
-            raise sdp.UnsupportedError(f"{self.randomizer} needs {_list_flags(missing)}")
-        unused = [name for name in given if name not in wanted]
-        if unused:
-            raise sdp.UnsupportedError(f"{self.randomizer} does not take {_list_flags(unused)}")
-
-    def make(self, epsilon0: float) -> Any:
-        """Return the randomizer at this epsilon0; None if none is named."""
-        if self.randomizer is None:
-            return None
-        return self._find_maker(self.randomizer)(**self.given, epsilon=epsilon0).randomizer
-
-    def _find_maker(self, name: str) -> Maker:
-        maker = sdp.protocols.spec(name).make_local
-        if maker is None:
-            raise sdp.UnsupportedError(f"{name} is not local: there is no epsilon0 to amplify")
-        return maker
-
-    def law(self, epsilon0: float) -> dict[str, Any]:
-        """Return what everybody runs, as arguments of `sdp.amplify` and `sdp.profile`."""
-        made = self.make(epsilon0)
-        return {"epsilon0": epsilon0} if made is None else {"randomizer": made}
+def check_targets(output: OutputOptions, *, survey: bool) -> None:
+    """Refuse results that could not be written, before anything is read or charged."""
+    if survey and output.plot is not None and output.plot.suffix.lower() != ".html":
+        raise sdp.UnsupportedError("a survey is drawn as a page: --plot must end in .html")
+    if survey and output.out is not None and output.out.suffix.lower() != ".json":
+        raise sdp.UnsupportedError("a survey is written as JSON: --out must end in .json")
+    check_result(output.out)
+    check_picture(output.plot, force=output.force, page=True)
 
 
-def _list_flags(names: list[str] | dict[str, float]) -> str:
-    return ", ".join(f"--{name}" for name in names)
+def refuse(given: dict[str, Any], why: str = "a survey file states it") -> None:
+    """Refuse options that a survey states itself: what it asks, and how privately."""
+    said = [name for name, value in given.items() if value is not None and value is not False]
+    if said:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in said)
+        raise sdp.UnsupportedError(f"{flags} is for one question: {why}")

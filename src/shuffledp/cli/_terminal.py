@@ -26,16 +26,19 @@ from shuffledp.core.display import (
     Number,
     arrange,
     draw_steps,
+    draw_table,
     format_rows,
     format_share,
     format_shares,
     keep_largest,
+    measure_text,
     name_columns,
+    pad_labels,
     shorten_label,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from shuffledp.engine import Staged
 
@@ -119,14 +122,24 @@ def _name_option(match: re.Match[str]) -> str:
     return "--" + (match[1] or match[2]).replace("_", "-")
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print a text, broken between words; 80 columns where there is no terminal.
+def say(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print a text, broken between words; 80 columns where there is no terminal. On a terminal it may have a style.
 
     >>> say("nobody is left out")
     nobody is left out
     """
     width = shutil.get_terminal_size().columns
-    typer.echo(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), err=err)
+    filled = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    put(filled, err=err, **style)
+
+
+def put(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print a text as it is, in letters that the stream has: Typer itself would write UTF-8 to one that has ASCII.
+
+    >>> put("a  b")
+    a  b
+    """
+    typer.secho(text, file=sys.stderr if err else sys.stdout, **style)
 
 
 def say_lines(text: str) -> None:
@@ -376,6 +389,8 @@ def print_answer(
                 typer.echo(warning, err=True)
             return
         _print_answer(answer, as_json=as_json, explain=explain)
+    except BrokenPipeError:  # whoever reads has seen enough
+        raise
     except Exception:  # it may have been paid for: then it is shown in another way
         typer.echo(str(answer), err=True)
         raise
@@ -398,29 +413,23 @@ def _print_answer(answer: sdp.Answer | sdp.SurveyAnswer, *, as_json: bool, expla
 
 
 def _show_answer(answer: sdp.Answer, *, explain: bool) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = Console(highlight=False)
     picture = answer.picture
-    table = list(picture.rows)
-    kept = keep_largest(table, _BINS)
-    console.print(_make_table(answer.title, picture, kept) if kept else escape(answer.title))
-    width = min(_WIDEST, console.width)
-    for line in [] if is_quiet() else _draw_answer(picture, kept, width):
-        console.print(escape(line), soft_wrap=True)
+    kept = keep_largest(list(picture.rows), _BINS)
+    width = shutil.get_terminal_size().columns
+    if kept:
+        _print_table(answer.title, picture, kept, width)
+    else:
+        say(answer.title)
+    for line in [] if is_quiet() else _draw_answer(picture, kept, min(_WIDEST, width)):
+        put(line)
     for warning in answer.warnings:
-        console.print(f"[bold red]{escape(warning)}.[/bold red]")
-    for note in (answer.dropped, *answer.notes, *answer.remarks):
-        if note is not None and not is_quiet():
-            console.print(escape(_name_options(note)))
-    for line in answer.promised:
-        console.print(escape(line))
-    if explain:
-        console.print()
-        console.print(escape(answer.explain()))
-    elif not is_quiet():
-        console.print(f"[dim]{_MEANING}[/dim]")
+        say(f"{warning}.", bold=True, fg="red")
+    notes = [] if is_quiet() else [answer.dropped, *answer.notes, *answer.remarks]
+    explained = ["", *answer.explain().splitlines()] if explain else []
+    for line in (*map(_name_options, filter(None, notes)), *answer.promised, *explained):
+        say(line)
+    if not explain and not is_quiet():
+        say(_MEANING, dim=True)
 
 
 def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[str]:
@@ -440,27 +449,43 @@ def _draw_answer(picture: sdp.Picture, kept: list[Number], width: int) -> list[s
     return lines
 
 
-def _make_table(title: str, picture: sdp.Picture, kept: list[Number]) -> Any:
-    from rich.cells import cell_len
+def _print_table(title: str, picture: sdp.Picture, kept: list[Number], width: int) -> None:
+    heads, more = name_columns(picture.level), len(picture.rows) - len(kept)
+    named, groups = arrange(picture, kept)
+    rows: list[list[str]] = []
+    sections: set[int] = set()
+    for place, row in enumerate(format_rows(named, whole=picture.whole)):
+        if place in groups:
+            sections.add(len(rows))
+            rows.append([shorten_label(groups[place]), *("" for _ in heads[1:])])
+        rows.append(row)
+    caption = f"and {more:,} smaller ones" if more else ""
+    lines = draw_table(title, heads, rows, sections, caption)
+    if max(map(len, lines)) > width:
+        _print_folded(title, heads, rows, sections, caption)
+        return
+    for line in lines:
+        put(line, bold=line.startswith("┃"))
+
+
+def _print_folded(
+    title: str, heads: list[str], rows: list[list[str]], sections: Collection[int], caption: str
+) -> None:
+    """Print a table for which there is no room: numbers go on in the next line. They and the labels are not cut."""
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    more = len(picture.rows) - len(kept)
-    table = Table(title=escape(title), caption=f"and {more:,} smaller ones" if more else None)
-    label, *numbers = name_columns(picture.level)
-    named, groups = arrange(picture, kept)
-    rows = format_rows(named, whole=picture.whole)
-    # Where there is no room the numbers go on in the next line: neither they nor the labels are cut.
-    width = min(_LONGEST_LABEL, max(cell_len(row[0]) for row in rows))
-    table.add_column(label, no_wrap=True, min_width=width)
-    for heading in numbers:
+    table = Table(title=escape(title), caption=caption or None)
+    width = min(_LONGEST_LABEL, max(measure_text(row[0]) for row in rows))
+    table.add_column(heads[0], no_wrap=True, min_width=width)
+    for heading in heads[1:]:
         table.add_column(heading, justify="right", overflow="fold")
     for place, row in enumerate(rows):
-        if place in groups:
+        if place in sections:
             table.add_section()
-            table.add_row(escape(shorten_label(groups[place])))
         table.add_row(*map(escape, row))
-    return table
+    Console(highlight=False).print(table)
 
 
 def draw_bars(
@@ -472,23 +497,20 @@ def draw_bars(
     cat         ██████████████   4
     東京 ░░░░░░░                -2
     """
-    from rich.cells import cell_len, set_cell_size
-
     whole = picture is not None and picture.whole
     labels, numbers, *_ = zip(*format_rows(table, _LONGEST_LABEL, whole=whole), strict=True)
     if picture is not None and picture.people is not None:
         shares = format_shares(table, picture.people)
         numbers = tuple(map("  ".join, zip(numbers, shares, strict=True)))
-    label_width = min(_LONGEST_LABEL, max(map(cell_len, labels)))
+    names = pad_labels(labels, _LONGEST_LABEL)
     number_width = max(map(len, numbers))
-    room = max(4, width - label_width - number_width - 3)
+    room = max(4, width - measure_text(names[0]) - number_width - 3)
     low = min(0.0, *(row.value for row in table))
     high = max(0.0, *(row.value for row in table))
     left = 0 if low == 0 else max(1, round(room * -low / ((high - low) or 1.0)))
     scale = (room - left) / high if high else 0.0
     lines = []
-    for row, label, number in zip(table, labels, numbers, strict=True):
-        name = set_cell_size(label, label_width)
+    for row, name, number in zip(table, names, numbers, strict=True):
         bar = _draw_bar(row.value, left, room - left, scale, low)
         lines.append(f"{name} {bar}  {number:>{number_width}}")
     if more:
@@ -534,15 +556,13 @@ def draw_gauges(kept: list[Number], limits: tuple[float, float], width: int) -> 
     0.25 0 ──├──●─┤───────────────────── 120
     0.5  0 ────────────├─●─┤──────────── 120
     """
-    from rich.cells import cell_len, set_cell_size
-
     if len(kept) == 1:
         return draw_gauge(kept[0], limits, width)
-    labels = [shorten_label(row.label, _LONGEST_LABEL) for row in kept]
-    wide = max(map(cell_len, labels))
+    names = pad_labels([shorten_label(row.label, _LONGEST_LABEL) for row in kept])
+    wide = measure_text(names[0])
     return [
-        f"{set_cell_size(label, wide)} {line}"
-        for label, row in zip(labels, kept, strict=True)
+        f"{name} {line}"
+        for name, row in zip(names, kept, strict=True)
         for line in draw_gauge(row, limits, width - wide - 1)
     ]
 

@@ -8,20 +8,97 @@ from typing import Annotated, Any
 import typer
 
 import shuffledp as sdp
+from shuffledp.cli._completion import complete_randomizer
 from shuffledp.cli._options import (
     Delta0Option,
     DeltaOption,
     ForceOption,
     HonestOption,
     JsonOption,
-    RandomizerOptions,
     round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
 from shuffledp.core.privacy import round_share_up, round_up
-from shuffledp.core.protocol import HONEST, honest_users
+from shuffledp.core.protocol import HONEST, Maker, honest_users
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterOptions:
+    """The parameters of a protocol that is named, all but its privacy.
+
+    >>> ParameterOptions(k=3).given
+    {'k': 3}
+    """
+
+    k: Annotated[int | None, typer.Option(help="Categories of the randomizer.")] = None
+    lower: Annotated[float | None, typer.Option(help="Smallest value, for means.")] = None
+    upper: Annotated[float | None, typer.Option(help="Largest value, for means.")] = None
+    steps: Annotated[int | None, typer.Option(help="Steps of the grid, for means.")] = None
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Those that were given."""
+        named = {name: getattr(self, name) for name in ("k", "lower", "upper", "steps")}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizerOptions(ParameterOptions):
+    """A local protocol by name with its parameters, all but epsilon; or any randomizer.
+
+    >>> RandomizerOptions(randomizer="krr", k=16).make(1.0).domain.size
+    16
+    >>> RandomizerOptions(randomizer="krr").check()
+    Traceback (most recent call last):
+    shuffledp.core.errors.UnsupportedError: krr needs --k
+    """
+
+    randomizer: Annotated[
+        str | None,
+        typer.Option(
+            help="A local protocol by name (krr, rr, hadamard, ...). Default: any.",
+            autocompletion=complete_randomizer,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse parameters that the randomizer does not take, or lacks."""
+        given = self.given
+        if self.randomizer is None:
+            if given:
+                raise sdp.UnsupportedError(f"{_list_flags(given)} needs --randomizer")
+            return
+        maker = self._find_maker(self.randomizer)
+        wanted = [name for name, needed in maker.options.items() if needed]
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            raise sdp.UnsupportedError(f"{self.randomizer} needs {_list_flags(missing)}")
+        unused = [name for name in given if name not in wanted]
+        if unused:
+            raise sdp.UnsupportedError(f"{self.randomizer} does not take {_list_flags(unused)}")
+
+    def make(self, epsilon0: float) -> Any:
+        """Return the randomizer at this epsilon0; None if none is named."""
+        if self.randomizer is None:
+            return None
+        return self._find_maker(self.randomizer)(**self.given, epsilon=epsilon0).randomizer
+
+    def _find_maker(self, name: str) -> Maker:
+        maker = sdp.protocols.spec(name).make_local
+        if maker is None:
+            raise sdp.UnsupportedError(f"{name} is not local: there is no epsilon0 to amplify")
+        return maker
+
+    def law(self, epsilon0: float) -> dict[str, Any]:
+        """Return what everybody runs, as arguments of `sdp.amplify` and `sdp.profile`."""
+        made = self.make(epsilon0)
+        return {"epsilon0": epsilon0} if made is None else {"randomizer": made}
+
+
+def _list_flags(names: list[str] | dict[str, float]) -> str:
+    return ", ".join(f"--{name}" for name in names)
 
 
 @spread

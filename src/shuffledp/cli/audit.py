@@ -11,13 +11,13 @@ import shuffledp as sdp
 from shuffledp.cli._completion import complete_audited
 from shuffledp.cli._options import (
     JsonOption,
-    ParameterOptions,
     SeedOption,
     round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import echo_json, explain_errors, is_quiet, say
+from shuffledp.cli.amplify import ParameterOptions
 
 REFUTED = 1
 """The exit code if the claim is false."""

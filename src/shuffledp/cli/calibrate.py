@@ -11,14 +11,13 @@ from shuffledp.cli._options import (
     DeltaOption,
     HonestOption,
     JsonOption,
-    RandomizerOptions,
     UsersOption,
     round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import explain_errors, say
-from shuffledp.cli.amplify import name_bound
+from shuffledp.cli.amplify import RandomizerOptions, name_bound
 from shuffledp.core.protocol import HONEST
 
 

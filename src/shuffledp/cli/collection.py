@@ -20,9 +20,10 @@ from shuffledp.cli._live import (
     read_pairs,
     tell_simulated,
 )
-from shuffledp.cli._options import JsonOption, SimulateOptions, spread, whole_number
+from shuffledp.cli._options import JsonOption, spread, whole_number
 from shuffledp.cli._progress import show_steps
 from shuffledp.cli._terminal import explain_errors, is_quiet, tell
+from shuffledp.cli.report import SimulateOptions
 
 app = typer.Typer(
     name="collection",

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 import shuffledp as sdp
-from shuffledp.cli._options import OutputOptions, spread
-from shuffledp.cli._survey import check_targets
+from shuffledp.cli._options import OutputOptions, check_targets, spread
 from shuffledp.cli._terminal import (
     explain_errors,
     keep_inputs,

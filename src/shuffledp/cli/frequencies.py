@@ -1,18 +1,19 @@
 """`shuffledp frequencies`: sorted frequencies of a column's values, without the values."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import shuffledp as sdp
 from shuffledp.cli._options import (
     BudgetOptions,
-    CuratorOptions,
     ForceOption,
     JsonOption,
     LevelOption,
     OutOption,
     PathsArgument,
+    ReadingOptions,
+    privacy_option,
     spread,
 )
 from shuffledp.cli._terminal import (
@@ -32,10 +33,17 @@ from shuffledp.core.display import as_text, make_picture
 _SHOWN = 10
 
 
+@dataclass(frozen=True, kw_only=True)
+class _CuratorOptions(ReadingOptions):
+    """A column, and what a trusted curator promises about its answer."""
+
+    epsilon: Annotated[float, privacy_option(help="The epsilon of the guarantee, above 0.")]
+
+
 @spread
 def frequencies(
     paths: PathsArgument,
-    given: CuratorOptions,
+    given: _CuratorOptions,
     budget: BudgetOptions,
     level: LevelOption = 0.95,
     as_json: JsonOption = False,

@@ -5,9 +5,7 @@ from functools import partial
 import shuffledp as sdp
 from shuffledp.cli._options import (
     BudgetOptions,
-    CategoryOptions,
     ForceOption,
-    InferenceOptions,
     JsonOption,
     LevelOption,
     MaxMessagesOption,
@@ -16,7 +14,13 @@ from shuffledp.cli._options import (
     ProtocolOption,
     spread,
 )
-from shuffledp.cli._survey import open_ledger, read_people, show_answer
+from shuffledp.cli._people import (
+    CategoryOptions,
+    InferenceOptions,
+    open_ledger,
+    read_people,
+    show_answer,
+)
 from shuffledp.cli._terminal import (
     charge,
     check_result,

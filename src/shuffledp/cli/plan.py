@@ -9,6 +9,7 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._completion import complete_task
 from shuffledp.cli._options import (
+    DECLARED,
     TASK_NAMES,
     ForceOption,
     GroupOptions,
@@ -17,17 +18,30 @@ from shuffledp.cli._options import (
     LargeDeltaOption,
     MaxMessagesOption,
     PeopleOptions,
-    PlannedOptions,
     is_survey,
+    make_options,
+    refuse,
     spread,
     whole_number,
 )
 from shuffledp.cli._progress import pulse
-from shuffledp.cli._survey import plan_survey
-from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
+from shuffledp.cli._terminal import (
+    check_picture,
+    draw_into,
+    echo_json,
+    explain_errors,
+    say,
+    say_lines,
+    tell,
+)
 from shuffledp.core.protocol import HONEST
 
 _MODELS = "central,local,shuffle"
+_ABOUT_DATA = ("true_value", "categories_from_data", "k")
+PlannedOptions: Any = make_options(
+    "PlannedOptions", (each for each in DECLARED if each.name not in _ABOUT_DATA)
+)
+"""What a plan asks for, which has no data; it reads k itself, since k may be written as 1e6."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +143,7 @@ def plan(
             other = {"error": error, **vars(limits), "plot": plot, "force": force}
             other |= {"allow_large_delta": allow_large_delta}
             chosen = None if model == _MODELS else model
-            plan_survey(task, people, said, other, model=chosen, as_json=as_json)
+            _plan_survey(task, people, said, other, model=chosen, as_json=as_json)
             return
         if grouping.by is not None and grouping.groups is None:
             raise sdp.UnsupportedError(
@@ -186,3 +200,29 @@ def _serve() -> None:
         None,
         say=lambda link: typer.echo(f"Plan a survey: {link}\nEnd with Ctrl-C."),
     )
+
+
+def _plan_survey(
+    path: str,
+    n: int | None,
+    said: dict[str, Any],
+    other: dict[str, Any],
+    *,
+    model: str | None,
+    as_json: bool,
+) -> None:
+    """Print which protocols answer a survey, how well, and what each question costs.
+
+    Refused are options that a survey file has `said`, and `other` ones that its plan has no use for.
+    """
+    refuse(said)
+    refuse(other, "it does not apply to the plan of a survey")
+    if n is None:
+        raise sdp.ParameterError("n", n, "must be given: how many people take part")
+    survey = sdp.Survey.load(path, model=model)
+    with pulse("planning"):
+        plan = survey.plan(n)
+    if as_json:
+        echo_json(plan.to_dict())
+    else:
+        say_lines(str(plan))

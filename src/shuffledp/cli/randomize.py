@@ -17,14 +17,12 @@ from shuffledp.cli._options import (
     SenderOptions,
     TaskOptions,
     is_survey,
+    prepare_files,
+    read_questions,
     spread,
     whole_number,
 )
-from shuffledp.cli._survey import prepare_files, read_questions, show_sent
-from shuffledp.cli._terminal import (
-    explain_errors,
-    stage_outputs,
-)
+from shuffledp.cli._terminal import echo_json, explain_errors, is_quiet, say, stage_outputs
 
 _MESSAGES = (".parquet", ".arrow", ".feather", ".ipc")
 
@@ -93,7 +91,7 @@ def randomize(
                 outputs.publish()
                 if spending is not None and entry is not None:
                     record["notes"].append(spending.mark_released(entry))
-        show_sent(sent, out, guarantee, record, as_json=as_json)
+        _show_sent(sent, out, guarantee, record, as_json=as_json)
 
 
 def _choose_task(task: str | None, options: Any) -> str:
@@ -104,3 +102,31 @@ def _choose_task(task: str | None, options: Any) -> str:
     raise sdp.UnsupportedError(
         f"name the question that the messages answer: --task {', '.join(TASK_NAMES)}"
     )
+
+
+def _show_sent(
+    sent: "sdp.engine.Randomized",
+    out: Path,
+    guarantee: sdp.Guarantee,
+    record: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Show what was sent, for people or for programs, beside what the record says about it already."""
+    for text in record["not_private"]:
+        say(f"NOT PRIVATE: {text}.", err=True)
+    if as_json:
+        common = {"out": str(out), "n": sent.n, "messages": sent.messages}
+        common |= {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
+        echo_json({**record, **common, "guarantee": str(guarantee), "version": sdp.__version__})
+        return
+    left_out = sdp.questions.tell_dropped(record.get("invalid"), record.get("rows"), sent.n)
+    if left_out is not None:
+        say(left_out)
+    if not is_quiet():
+        asked = record.get("questions", ())
+        about = f" to {len(asked)} question{'s' * (len(asked) != 1)}" if asked else ""
+        typer.echo(f"{sent.messages:,} messages of {sent.n:,} people{about} are in {out}.")
+        named = f"{record['protocol']}: " if "protocol" in record else ""
+        for line in (f"{named}{guarantee}.", *record["notes"]):
+            say(line)

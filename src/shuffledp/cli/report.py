@@ -2,16 +2,37 @@
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import shuffledp as sdp
 from shuffledp.cli._live import describe_collection, read_pairs, tell_simulated
-from shuffledp.cli._options import SimulateOptions, spread
+from shuffledp.cli._options import FileOptions, OnInvalidOption, WhereOption, spread
 from shuffledp.cli._terminal import explain_errors, tell
 from shuffledp.core.privacy import round_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(FileOptions):
+    """Which people of a file simulated devices answer for, and what becomes of values that no device would send.
+
+    >>> SimulateOptions(on_invalid="drop", missing="NA").taken["on_invalid"].missing
+    ('NA',)
+    """
+
+    where: WhereOption = None
+    on_invalid: OnInvalidOption = "error"
+
+    @property
+    def taken(self) -> dict[str, Any]:
+        """The arguments of `read_places`."""
+        where = self.where
+        chosen = None if where is None else sdp.engine.Filter.read(where, self.missing)
+        policy = sdp.OnInvalid.read(self.on_invalid, self.missing)
+        return {"where": chosen, "on_invalid": policy}
 
 
 @spread

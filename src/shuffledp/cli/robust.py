@@ -6,18 +6,21 @@ import typer
 
 import shuffledp as sdp
 from shuffledp.cli._options import (
-    ROBUST_TASKS,
     BudgetOptions,
     ColumnOptions,
-    InferenceOptions,
     JsonOption,
     PathsArgument,
-    RobustOptions,
+    list_declared,
+    make_options,
     spread,
 )
-from shuffledp.cli._survey import People, open_ledger, read_column, show_answer
+from shuffledp.cli._people import InferenceOptions, People, open_ledger, read_column, show_answer
 from shuffledp.cli._terminal import charge, explain_errors
 from shuffledp.core.protocol import HONEST
+
+ROBUST_TASKS = ("count", "histogram", "sum", "mean")
+RobustOptions: Any = make_options("RobustOptions", list_declared(ROBUST_TASKS))
+"""What the questions ask for that `robust` answers."""
 
 
 @spread

@@ -17,9 +17,11 @@ from shuffledp.cli._options import (
     PrivacyOptions,
     TaskArgument,
     TaskOptions,
+    check_targets,
+    prepare_files,
+    read_questions,
     spread,
 )
-from shuffledp.cli._survey import check_targets, prepare_files, read_questions
 from shuffledp.cli._terminal import (
     age_of_process,
     charge,

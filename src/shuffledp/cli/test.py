@@ -9,14 +9,19 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._options import (
     BudgetOptions,
-    CategoryOptions,
-    InferenceOptions,
     JsonOption,
     PathsArgument,
     spread,
 )
+from shuffledp.cli._people import (
+    CategoryOptions,
+    InferenceOptions,
+    People,
+    open_ledger,
+    read_people,
+    show_answer,
+)
 from shuffledp.cli._progress import pulse
-from shuffledp.cli._survey import People, open_ledger, read_people, show_answer
 from shuffledp.cli._terminal import charge, explain_errors
 
 

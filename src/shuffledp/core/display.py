@@ -9,6 +9,7 @@ lower end of the left one and at most the upper end of the right one: a band tha
 from __future__ import annotations
 
 import math
+import textwrap
 import unicodedata
 from bisect import bisect_left
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from shuffledp.core.analyzer import Estimate
 
@@ -378,12 +379,12 @@ def align(lines: list[list[str]]) -> list[str]:
     >>> align([["", "n"], ["car", "12"]])
     ['       n', 'car   12']
     """
-    widths = [max(_measure(line[place]) for line in lines) for place in range(len(lines[0]))]
+    widths = [max(measure_text(line[place]) for line in lines) for place in range(len(lines[0]))]
     return [
         "  ".join(
-            [line[0] + " " * (widths[0] - _measure(line[0]))]
+            [line[0] + " " * (widths[0] - measure_text(line[0]))]
             + [
-                " " * (width + 1 - _measure(cell)) + cell
+                " " * (width + 1 - measure_text(cell)) + cell
                 for cell, width in zip(line[1:], widths[1:], strict=True)
             ]
         )
@@ -391,10 +392,66 @@ def align(lines: list[list[str]]) -> list[str]:
     ]
 
 
-def _measure(text: str) -> int:
+def draw_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    sections: Collection[int] = (),
+    caption: str = "",
+) -> list[str]:
+    """Draw a table in a box, with a line above the rows at these places, where sections begin.
+
+    >>> for line in draw_table("pets", ["", "n"], [["cat", "12"], ["owl", "7"]]): print(line)
+         pets
+    ┏━━━━━┳━━━━┓
+    ┃     ┃  n ┃
+    ┡━━━━━╇━━━━┩
+    │ cat │ 12 │
+    │ owl │  7 │
+    └─────┴────┘
+    """
+    widths = [max(map(measure_text, column)) for column in zip(heads, *rows, strict=True)]
+    wide = sum(widths) + 3 * len(widths) + 1
+
+    def rule(left: str, line: str, between: str, right: str) -> str:
+        return left + between.join(line * (width + 2) for width in widths) + right
+
+    def fill(cells: Sequence[str], edge: str) -> str:
+        gaps = [" " * (w - measure_text(cell)) for w, cell in zip(widths, cells, strict=True)]
+        numbers = [gap + cell for gap, cell in zip(gaps[1:], cells[1:], strict=True)]
+        return f"{edge} " + f" {edge} ".join([cells[0] + gaps[0], *numbers]) + f" {edge}"
+
+    def centre(text: str) -> str:
+        return " " * ((wide - measure_text(text)) // 2) + text
+
+    lines = [rule(*"┏━┳┓"), fill(heads, "┃"), rule(*"┡━╇┩")]
+    for place, row in enumerate(rows):
+        lines += [rule(*"├─┼┤")] if place and place in sections else []
+        lines.append(fill(row, "│"))
+    above, below = (map(centre, textwrap.wrap(text, wide)) for text in (title, caption))
+    return [*above, *lines, rule(*"└─┴┘"), *below]
+
+
+def pad_labels(labels: Sequence[str], most: int = _LABEL) -> list[str]:
+    """Return labels that take the same number of columns of a terminal, at most this many.
+
+    >>> pad_labels(["bus", "東京"]), pad_labels(["東京"], 3)
+    (['bus ', '東京'], ['東 '])
+    """
+    width = min(most, max(map(measure_text, labels)))
+    padded = []
+    for label in labels:
+        own = label
+        while measure_text(own) > width:
+            own = own[:-1]
+        padded.append(own + " " * (width - measure_text(own)))
+    return padded
+
+
+def measure_text(text: str) -> int:
     """Return how many columns of a terminal a text takes: letters of East Asia take two, accents none.
 
-    >>> _measure("bus"), _measure("東京"), _measure("e\u0301")
+    >>> measure_text("bus"), measure_text("東京"), measure_text("e\u0301")
     (3, 4, 1)
     """
     return sum(

@@ -73,9 +73,7 @@ from shuffledp.engine.groups import (
 from shuffledp.engine.local import DuckDB, Memory
 from shuffledp.engine.spark import Spark
 from shuffledp.engine.values import MISSING, find_missing, flatten, read_missing
-from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.numerics.leaves import TASKS
 
 ENGINES: Mapping[str, type[Engine]] = MappingProxyType(
     {engine.name: engine for engine in (DuckDB, Memory, Spark)}
@@ -462,6 +460,8 @@ def release_counts(mechanism: Mechanism, task: Task, counts: Counts, rng: WordSo
     >>> release_counts(geometric, ages, np.array([1, 0, 4]), SeededWords(1)).value
     58.0
     """
+    from shuffledp.numerics.leaves import TASKS
+
     n = int(counts.sum())
     if isinstance(task.domain, Cells | Integers) and task.name in TASKS:
         return mechanism.release(counts, rng)  # it knows the question
@@ -550,6 +550,8 @@ def release_frequencies(
     >>> found.values, found.certain
     ((500, 301), 2)
     """
+    from shuffledp.mechanisms.frequency_list import FrequencyList
+
     valid_level(level)
     counted: Counter[Any] = Counter()
     spelt = MISSING if missing is None else read_missing(missing)

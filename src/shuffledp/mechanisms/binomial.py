@@ -24,7 +24,6 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.noisy_count import BinomialCount
 from shuffledp.core.analyzer import Estimate
 from shuffledp.core.capabilities import CentralCapabilities
 from shuffledp.core.errors import DataError, UnsupportedError
@@ -33,8 +32,7 @@ from shuffledp.core.protocol import Calibration, MechanismSpec, Parameters
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms import read_integers
-from shuffledp.numerics import tape
-from shuffledp.numerics.intervals import BinomialError, BinomialLaw
+from shuffledp.numerics import intervals, tape
 from shuffledp.numerics.rounding import exp_lower, float_above
 
 _CHUNK = 1 << 16
@@ -90,8 +88,8 @@ class Binomial:
         return Fraction(self.threshold, 1 << self.word_bits)
 
     @property
-    def noise(self) -> BinomialLaw:
-        return BinomialLaw(n=self.n, gamma=self.gamma)
+    def noise(self) -> "intervals.BinomialLaw":
+        return intervals.BinomialLaw(n=self.n, gamma=self.gamma)
 
     @property
     def parameters(self) -> Parameters:
@@ -121,7 +119,7 @@ class Binomial:
         observed = count + self._heads(rng)
         return Estimate(
             value=float(observed - self.noise.centre),
-            error=BinomialError(noise=self.noise, observed=observed),
+            error=intervals.BinomialError(noise=self.noise, observed=observed),
             limits=(0.0, float(self.n)),
         )
 
@@ -156,6 +154,8 @@ class Binomial:
 
 
 def _delta_exact(n: int, gamma: Fraction, epsilon: float) -> float:
+    from shuffledp.accounting.noisy_count import BinomialCount
+
     return BinomialCount(n=n, gamma=gamma).delta(epsilon)
 
 

@@ -38,7 +38,7 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Cost, Crowd, Hints, Look, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
-from shuffledp.numerics.intervals import Difference, DifferenceError
+from shuffledp.numerics import intervals
 from shuffledp.numerics.tabulated import (
     NOTHING,
     Tabulated,
@@ -196,8 +196,8 @@ class SignedAnalyzer:
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.people()
         noise = self.randomizer.noise
-        error = DifferenceError(
-            noise=Difference(r=float(n * noise.size), p=math.exp(-self.randomizer.star)),
+        error = intervals.DifferenceError(
+            noise=intervals.Difference(r=float(n * noise.size), p=math.exp(-self.randomizer.star)),
             shape=(),
             distance=2 * n * noise.distance,
         )

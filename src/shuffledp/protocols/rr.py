@@ -8,11 +8,10 @@ Reference: Warner 1965, "Randomized response: a survey technique for eliminating
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from shuffledp.accounting.blanket import Blanket, bit_blanket
 from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
 from shuffledp.core.domain import Bits
@@ -20,8 +19,8 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import LATE, Calibration, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
+from shuffledp.numerics import intervals
 from shuffledp.numerics.dealing import binomials
-from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.assembly import (
     OneNumber,
@@ -31,6 +30,9 @@ from shuffledp.protocols.shared.assembly import (
     refuse_epsilon0,
     register,
 )
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.blanket import Blanket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +80,10 @@ class RR(OneNumber):
         """The exact flip probability of the bit."""
         return self.q
 
-    def blankets(self) -> tuple[Blanket, ...]:
+    def blankets(self) -> "tuple[Blanket, ...]":
         """Return what both bits' laws have in common, for the accountant of the shuffled view."""
+        from shuffledp.accounting.blanket import bit_blanket
+
         return (bit_blanket(self.flip),)
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
@@ -123,7 +127,7 @@ class RRAnalyzer:
         n, ones = tally.people(), int(tally.counts[1])
         p, q = self.randomizer.p, self.randomizer.q
         value = float((ones - n * q) / (p - q))
-        error = TwoBinomialsError(observed=ones, n=n, p=float(p), q=float(q), value=value)
+        error = intervals.TwoBinomialsError(observed=ones, n=n, p=float(p), q=float(q), value=value)
         return Estimate(value=value, error=error, limits=(0.0, float(n)))
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:

@@ -6,19 +6,11 @@ would have. One random question has all of epsilon, but fewer people answer it, 
 takes the way whose largest relative error is smaller.
 """
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from shuffledp import protocols
-from shuffledp.core.analyzer import Estimate, NormalError
-from shuffledp.core.display import MOMENTS
-from shuffledp.core.domain import Bins, Categories, Domain, Integers
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import Mechanism, Promise, ShuffleProtocol
@@ -30,7 +22,7 @@ from shuffledp.planner.question import Problem, curators
 from shuffledp.planner.rows import measure, worst_case
 from shuffledp.protocols import make
 from shuffledp.protocols.one_question import SAMPLED, find_ends
-from shuffledp.tasks import Cdf, Histogram, task_named
+from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import Grouped, spread_groups
 
 if TYPE_CHECKING:
@@ -119,67 +111,6 @@ def find_error(protocol: ShuffleProtocol, n: int) -> float:
     """
     bins, size = task_named(protocol.task).bins, protocol.randomizer.domain.size
     return math.sqrt(worst_case(protocol, n=n * protocol.values, size=size, bins=bins).mse)
-
-
-def name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
-    """Return the bins by name: messages carry the names of categories, not the ends of a range."""
-    domain = protocol.match_domain(declared)
-    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
-        return Categories(k=domain.size, names=domain.labels)
-    return domain
-
-
-def seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
-    """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
-    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
-    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
-    if "seed" in inner:  # of values of which a person has several
-        again = {**made.parameters, "options": {**inner, "seed": chosen}}
-        return protocols.make(made.name, **again)
-    if "seed" not in made.parameters:
-        return made
-    return protocols.make(made.name, **{**made.parameters, "seed": chosen})
-
-
-def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimate:
-    """Return the estimate with dates in the labels of bins, days and points of a cdf; by group, too.
-
-    >>> from shuffledp import Integers
-    >>> from shuffledp.core.analyzer import NormalError
-    >>> from shuffledp.tasks import Histogram
-    >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
-    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), limits=(0, 7), labels=("15889", "15890"))
-    >>> date_labels(counted, days, "days").labels
-    ('2013-07-03', '2013-07-04')
-    """
-    if unit is None or estimate.labels is None:
-        return estimate
-    write, domain, bins = MOMENTS[unit], question.domain, question.bins
-    groups: tuple[str, ...] = ("",)
-    if isinstance(question, Grouped):
-        bins, (domain, named) = question.asked.bins, question.domain.parts
-        groups = tuple(f"{group}, " for group in named.labels)
-    if isinstance(domain, Bins):
-        own = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
-    elif bins and isinstance(domain, Integers):
-        own = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
-    elif isinstance(question, Cdf):
-        own = [f"<= {write(point)}" for point in question.at or ()]
-    else:
-        return estimate
-    labels = tuple(group + each for group in groups for each in own)
-    return replace(estimate, labels=labels) if len(labels) == len(estimate.labels) else estimate
-
-
-def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain | None:
-    """Return the bins of a question, with dates for names where they are bins of dates."""
-    asked = question.asked if isinstance(question, Grouped) else type(question)
-    if bins is None or unit is None or not asked.bins or not isinstance(bins, Bins | Integers):
-        return bins
-    plain = Estimate(
-        value=np.zeros(bins.size), error=NormalError(stderr=0.0), limits=(0, 0), labels=bins.labels
-    )
-    return Categories(k=bins.size, names=date_labels(plain, Histogram(domain=bins), unit).labels)
 
 
 _ROUNDS = 2  # of finding the shares

@@ -32,8 +32,7 @@ from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.people import Of, People, Reduce
 from shuffledp.engine.reducing import Reduced, Reduction, make_run_key
-from shuffledp.questions.parts import date_bins
-from shuffledp.questions.question import PRESENT, Question
+from shuffledp.questions.question import PRESENT, Question, date_bins
 from shuffledp.questions.ratios import Ratio, split_mean
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks import Cdf, Histogram, Quantiles, Range, Std, Sum, Variance

@@ -3,6 +3,7 @@
 One question and several take the same way. One question has a protocol of its own, several are parts of a bundle.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,10 +26,10 @@ from shuffledp.engine.files import find_engine, headcount, read_codes, run_file
 from shuffledp.engine.filters import Filter
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.choice import choose
+from shuffledp.protocols import make
 from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
-from shuffledp.questions.parts import date_bins, date_labels, name_bins, seed_functions
 from shuffledp.questions.people import make_people
-from shuffledp.questions.question import Question
+from shuffledp.questions.question import Question, date_bins, date_labels, name_bins
 from shuffledp.questions.ratios import answer_mean, join_mean, prepare_curated
 from shuffledp.questions.remarks import (
     describe_invalid,
@@ -623,8 +624,20 @@ def _choose_protocol(
         for_file=not sent,
     )
     if isinstance(rng, SeededWords) and isinstance(made, ShuffleProtocol):
-        return seed_functions(made, rng.seed)
+        return _seed_functions(made, rng.seed)
     return made
+
+
+def _seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
+    """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
+    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
+    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
+    if "seed" in inner:  # of values of which a person has several
+        again = {**made.parameters, "options": {**inner, "seed": chosen}}
+        return make(made.name, **again)
+    if "seed" not in made.parameters:
+        return made
+    return make(made.name, **{**made.parameters, "seed": chosen})
 
 
 def _prepare_several(

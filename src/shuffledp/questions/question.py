@@ -2,16 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
-from shuffledp.core.domain import Categories
+import numpy as np
+
+from shuffledp.core.analyzer import Estimate, NormalError
+from shuffledp.core.display import MOMENTS
+from shuffledp.core.domain import Bins, Categories, Domain, Integers
 from shuffledp.core.errors import ParameterError, UnsupportedError
+from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Task, read_moment, say_of
 from shuffledp.core.validate import fraction_of_one, positive
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.people import Of, People
 from shuffledp.planner.question import find_planned
+from shuffledp.tasks import Cdf, Histogram
+from shuffledp.tasks.groups import Grouped
 from shuffledp.tasks.totals import read_ends
 
 PRESENT = "counted"
@@ -200,3 +208,52 @@ class Question:
         if grouping is not None and grouping.boolean:
             return Categories(k=2, names=("false", "true"))
         return None
+
+
+def name_bins(protocol: ShuffleProtocol, declared: Domain) -> Domain:
+    """Return the bins by name: messages carry the names of categories, not the ends of a range."""
+    domain = protocol.match_domain(declared)
+    if isinstance(protocol.randomizer.domain, Categories) and isinstance(domain, Integers):
+        return Categories(k=domain.size, names=domain.labels)
+    return domain
+
+
+def date_labels(estimate: Estimate, question: Task, unit: str | None) -> Estimate:
+    """Return the estimate with dates in the labels of bins, days and points of a cdf; by group, too.
+
+    >>> from shuffledp import Integers
+    >>> from shuffledp.core.analyzer import NormalError
+    >>> from shuffledp.tasks import Histogram
+    >>> days = Histogram(domain=Integers(lower=15889, upper=15890))
+    >>> counted = Estimate(value=np.array([3.0, 4.0]), error=NormalError(stderr=1.0), limits=(0, 7), labels=("15889", "15890"))
+    >>> date_labels(counted, days, "days").labels
+    ('2013-07-03', '2013-07-04')
+    """
+    if unit is None or estimate.labels is None:
+        return estimate
+    write, domain, bins = MOMENTS[unit], question.domain, question.bins
+    groups: tuple[str, ...] = ("",)
+    if isinstance(question, Grouped):
+        bins, (domain, named) = question.asked.bins, question.domain.parts
+        groups = tuple(f"{group}, " for group in named.labels)
+    if isinstance(domain, Bins):
+        own = [f"{write(low)} to {write(high)}" for low, high in pairwise(domain.edges)]
+    elif bins and isinstance(domain, Integers):
+        own = [f"{write(day)}" for day in range(domain.lower, domain.upper + 1)]
+    elif isinstance(question, Cdf):
+        own = [f"<= {write(point)}" for point in question.at or ()]
+    else:
+        return estimate
+    labels = tuple(group + each for group in groups for each in own)
+    return replace(estimate, labels=labels) if len(labels) == len(estimate.labels) else estimate
+
+
+def date_bins(bins: Domain | None, question: Task, unit: str | None) -> Domain | None:
+    """Return the bins of a question, with dates for names where they are bins of dates."""
+    asked = question.asked if isinstance(question, Grouped) else type(question)
+    if bins is None or unit is None or not asked.bins or not isinstance(bins, Bins | Integers):
+        return bins
+    plain = Estimate(
+        value=np.zeros(bins.size), error=NormalError(stderr=0.0), limits=(0, 0), labels=bins.labels
+    )
+    return Categories(k=bins.size, names=date_labels(plain, Histogram(domain=bins), unit).labels)

@@ -11,7 +11,6 @@ from shuffledp.core.task import Declared, Task
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.people import People
-from shuffledp.mechanisms.stability_histogram import StabilityHistogram
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.planner.choice import curator_error
 from shuffledp.tasks import Mean, Sum
@@ -275,10 +274,14 @@ def remark_on(task: Task) -> tuple[str, ...]:
 
 def tell_mechanism(survey: "Survey", made: ShuffleProtocol | Mechanism) -> Iterator[str]:
     """Say what a curator leaves out, and what was given in vain."""
+    if survey.model is not Model.CENTRAL:
+        return
+    from shuffledp.mechanisms.stability_histogram import StabilityHistogram
+
     if isinstance(made, StabilityHistogram):
         yield (
             f"Values with a noisy count above {made.threshold:,} are listed. The intervals hold for all listed "
             "values at once and allow for the selection, so they are wider than two standard errors."
         )
-    if survey.model is Model.CENTRAL and survey.delta and not made.guarantee.delta:
+    if survey.delta and not made.guarantee.delta:
         yield f"The delta of {survey.delta:g} was not needed: {made.name} has delta = 0."

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,24 +37,22 @@ from shuffledp.core.domain import Answers, Categories, Cells, Domain, Integers, 
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.task import Column, Declared, Task, say_of
 from shuffledp.core.validate import level as valid_level
-from shuffledp.numerics.intervals import (
-    DifferenceError,
-    DiscreteLaplaceError,
-    NoiseError,
-    TwoBinomialsError,
-)
-from shuffledp.numerics.intervals.binomial import FEW_TRIED, BinMoments, bound_deviation
-from shuffledp.numerics.leaves import Leaves
-from shuffledp.numerics.tree_noise import IndependentLevels
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.numbers import Bin, Median, Quantiles, Std, Variance
 from shuffledp.tasks.totals import Count, Mean, Sum, mean_square
+
+if TYPE_CHECKING:
+    from shuffledp.numerics.intervals.binomial import BinMoments
+    from shuffledp.numerics.leaves import Leaves
 
 Ends = Callable[[Floats, float], tuple[Floats, Floats]]
 """Intervals of each group's sum of bins with these weights, with this error probability on either side."""
 
 
-def _read(row: Floats, domain: Integers | Cells) -> Leaves:
+def _read(row: Floats, domain: Integers | Cells) -> "Leaves":
+    from shuffledp.numerics.leaves import Leaves
+    from shuffledp.numerics.tree_noise import IndependentLevels
+
     total = max(float(row.sum()), 1.0)
     noise = IndependentLevels(levels=())
     return Leaves(domain=domain, shape=(domain.size,), values=row, n=total, noise=noise)  # type: ignore[arg-type]
@@ -152,13 +150,19 @@ _FEWEST_CELLS = 8
 _NOISE = 12.0  # of a bin at epsilon = 1, about
 _ONE_SIGMA = 0.6827
 _OF_PEOPLE = 0.1  # of what an interval may miss, for the number of people whose values were rounded
-WITH_MOMENTS = (
-    DifferenceError,
-    DiscreteLaplaceError,
-    NoiseError,
-    TwoBinomialsError,
-)
-"""Errors of bins whose weighted sums have known moments."""
+
+
+def has_moments(law: object) -> "TypeGuard[BinMoments]":
+    """Return whether weighted sums of bins with these errors have known moments."""
+    from shuffledp.numerics import intervals
+
+    known = (
+        intervals.DifferenceError,
+        intervals.DiscreteLaplaceError,
+        intervals.NoiseError,
+        intervals.TwoBinomialsError,
+    )
+    return isinstance(law, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,6 +460,8 @@ class GroupError:
 
     def _noise(self, weights: Floats) -> Floats:
         """Bound from above the variance of the sum of each group's bins with these weights: values, or groups x values."""
+        from shuffledp.numerics.intervals import TwoBinomialsError
+
         size, law = math.prod(self._shape), self.bins.error
         if isinstance(law, TwoBinomialsError) and not law.apart:
             return np.asarray((self._spread() * np.abs(weights)).sum(axis=1) ** 2)
@@ -513,7 +519,7 @@ class GroupError:
         if not self.task.sums_up:
             return self._keep(self.bins.interval(level))
         law = self.bins.error
-        if not isinstance(law, WITH_MOMENTS):
+        if not has_moments(law):
             return self.exact_interval(value, level)
         if self.task.shaped:
             return self._find_shapes(partial(self._shape_ends, law), level)
@@ -526,15 +532,17 @@ class GroupError:
         return bound_means(*sums, *people, (numbers[0], numbers[-1]))
 
     def _sum_ends(
-        self, law: BinMoments, weights: Floats, outside: float, step: float | None = None
+        self, law: "BinMoments", weights: Floats, outside: float, step: float | None = None
     ) -> tuple[Floats, Floats]:
         """Return intervals of the sums of the groups' bins with these weights."""
         table, most = self._table, self.bins.limits[1]
         width = self.task.step if step is None else step
         return bound_sums(law, table, weights, outside, step=width, most=most)
 
-    def _shape_ends(self, law: BinMoments, weights: Floats, tail: float) -> tuple[Floats, Floats]:
+    def _shape_ends(self, law: "BinMoments", weights: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return intervals of many sums of the groups' bins, with few tries each. Nothing is rounded."""
+        from shuffledp.numerics.intervals.binomial import FEW_TRIED, bound_deviation
+
         value, zeros = self._table @ weights, np.zeros(1)
         above, below = (
             bound_deviation(law, side * weights, tail, zeros, FEW_TRIED) for side in (1.0, -1.0)
@@ -620,12 +628,14 @@ def leave_out(estimate: Estimate, groups: int, hidden: int) -> Estimate:
 
 
 def bound_sums(
-    law: BinMoments, table: Floats, weights: Floats, outside: float, *, step: float, most: float
+    law: "BinMoments", table: Floats, weights: Floats, outside: float, *, step: float, most: float
 ) -> tuple[Floats, Floats]:
     """Return intervals of sums of bins with these weights: table[groups, values], of at most `most` people.
 
     Numbers that were rounded to points `step` apart count in, for as many people as a group may have.
     """
+    from shuffledp.numerics.intervals.binomial import bound_deviation
+
     value, rounded = table @ weights, np.zeros(len(table))
     if step:
         left = outside * _OF_PEOPLE

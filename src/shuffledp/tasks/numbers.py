@@ -21,7 +21,6 @@ from shuffledp.core.domain import Bins, Cells, Integers, column
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.task import Column, Declared, Option, Task
-from shuffledp.numerics.leaves import LeafError, read_points
 from shuffledp.numerics.rounding import float_above
 from shuffledp.tasks.histogram import Histogram
 from shuffledp.tasks.totals import (
@@ -83,6 +82,8 @@ class _Distributed(Task):
         return float(self.domain.upper) - float(self.domain.lower)
 
     def __post_init__(self) -> None:
+        from shuffledp.numerics.leaves import read_points
+
         if not isinstance(self.domain, Integers | Cells):
             raise ParameterError("domain", self.domain, "must be Integers or Cells")
         if self.at is None and self.name == "range":
@@ -296,6 +297,8 @@ class Cdf(_Distributed):
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
         """Draw a curve if there are at least two points."""
+        from shuffledp.numerics.leaves import LeafError
+
         shown, law = make_picture(estimate, level, label=cls.name), estimate.error
         if not isinstance(law, LeafError) or len(set(law.question.at)) < 2:
             return shown

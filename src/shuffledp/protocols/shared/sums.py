@@ -38,7 +38,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.protocol import Parts
 from shuffledp.core.randomizer import Message, Shuffled
 from shuffledp.core.validate import whole
-from shuffledp.numerics.intervals import BoundedError, OneBitError
+from shuffledp.numerics import intervals
 from shuffledp.numerics.rounding import exp_lower
 
 _AVERAGES = {"sum": False, "mean": True}  # what these protocols answer
@@ -312,7 +312,7 @@ def bound_error(
     worth: float,
     limits: tuple[float, float],
     bias: float,
-) -> BoundedError:
+) -> "intervals.BoundedError":
     """Return the error of an answer in which n codes, each estimated without bias, are worth `worth` apiece.
 
     A code i is estimated with a variance between `least` and `most`(i), concave, and is never off by more than
@@ -326,7 +326,7 @@ def bound_error(
     """
     # With x = worth * (sum of the codes), the variance is at most worth^2 n most(x / (worth n)).
     a, b, c = (float(one) for one in (n * most.constant, most.linear, most.square / n))
-    return BoundedError(
+    return intervals.BoundedError(
         stderr=stderr,
         most=(worth * worth * a, worth * b, c),
         least=worth * worth * n * float(least),
@@ -406,14 +406,14 @@ class MeanAnalyzer:
 
     def _bound_error(
         self, stderr: float, n: int, limits: tuple[float, float]
-    ) -> BoundedError | OneBitError:
+    ) -> "intervals.BoundedError | intervals.OneBitError":
         oracle, last = self.oracle, self.oracle.domain.steps
         smallest, largest = oracle.decoder.ends
         if oracle.alphabet == 2:
             # A one decodes to `largest`, a zero to `smallest`, and the mean of that is the code.
             chances = [float((code - smallest) / (largest - smallest)) for code in (0, last)]
             bias = bound_bias(oracle.domain, "mean", n)
-            return OneBitError(
+            return intervals.OneBitError(
                 stderr=stderr, n=n, chances=(chances[0], chances[1]), limits=limits, bias=bias
             )
         return bound_error(
