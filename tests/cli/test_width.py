@@ -14,7 +14,7 @@ delta = 1e-6
 
 [questions.way]
 task = "histogram"
-text = "How do you come to work?"
+text = "How do you get to work?"
 categories = ["car", "bicycle", "bus", "train", "a way with a rather long name that nobody has"]
 
 [questions.home]

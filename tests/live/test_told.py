@@ -206,7 +206,7 @@ def test_the_privacy_notice_has_these_facts():
         ("Id of the document (SHA-256)", APART.id.hex()),
     ]  # fmt: skip
     assert rows[4][0] == "On the device"
-    assert rows[4][1].startswith("The answers are changed by chance before anything is sent.")
+    assert rows[4][1].startswith("The answers are changed at random before anything is sent.")
     begin, end = "1970-01-01 00:16 UTC", "1970-01-01 00:20 UTC"
     assert rows[5][1].startswith(
         f"At https://a.example. It receives encrypted reports from {begin} to {end}, "
@@ -216,4 +216,4 @@ def test_the_privacy_notice_has_these_facts():
     assert page.startswith("<!doctype html>\n<html lang=en dir=ltr>")
     whole = write_privacy(serve(texts=live.make_collection().texts))
     assert len(re.findall("<tr>", whole)) == len(rows) + 1  # one operator has both servers
-    assert "The answers are changed by chance" not in whole  # there is no floor
+    assert "The answers are changed at random" not in whole  # there is no floor

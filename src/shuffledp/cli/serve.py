@@ -21,7 +21,7 @@ delta = 1e-8
 
 [questions.way]
 task = "histogram"
-text = "How do you come to work?"
+text = "How do you get to work?"
 categories = ["car", "bicycle", "bus", "train", "other"]
 
 [questions.home]
