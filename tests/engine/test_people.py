@@ -433,3 +433,26 @@ def test_a_person_must_be_a_column():
         take_column(TRIPS, "km", people=People.read("wo"))
     with pytest.raises(sdp.ParameterError, match="names a column twice"):
         People.read(["who", "who"])
+
+
+@pytest.mark.parametrize(
+    ("days", "first", "last"),
+    [
+        ([None, -5, -7], 2, 1),
+        ([-5, None, -7], 2, 0),
+        ([-5, -7, None], 1, 0),
+        ([5, None, 7], 0, 2),
+        ([None, None, 0], 2, 2),
+        (["-5", "x", "", "a"], 0, 1),
+        (["x", "", "7", "-7"], 3, 0),
+        (["", "b", "", "a"], 3, 1),
+        ([math.nan, -1.5, -2.5], 2, 1),
+        ([5e-324, 0.0, -5e-324], 2, 0),
+    ],
+)
+def test_numbers_come_before_texts_and_what_is_missing_is_neither_first_nor_last(days, first, last):
+    rows = {"who": [7] * len(days), "km": list(range(len(days))), "day": days}
+    for how, place in (("first", first), ("last", last)):
+        column = take_column(rows, "km", people=People.read("who", reduce=f"{how} by day"))
+        given = {"how": Reduce(how), "domain": KM, "policy": OnInvalid.ERROR, "key": "key"}
+        assert reduce_here(Reduction(column=column, **given)).column.array.to_pylist() == [place]

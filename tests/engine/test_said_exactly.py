@@ -606,3 +606,52 @@ def test_the_longest_line_is_bounded_without_reading_all_of_it(tmp_path, monkeyp
     assert formats._bound_lines(path) == 32
     path.write_bytes(20 * b"aaaaaa\n")
     assert formats._bound_lines(path) == 16
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "mark"),
+    [
+        ("a,b,c;d", "1,2,3;4", ","),
+        ("a;b;c,d", "1;2;3,4", ";"),
+        ("a,b|c|d", "1,2|3|4", "|"),
+        ("a,b;c", "1,2;3", ","),
+        ("a;b,c", "1;2,3", ","),
+        ("a,b,c;d", "1;2", ";"),
+        ("a;b,c", "1", ","),
+        ('"a,b,c";d', '"1,2,3";4', ";"),
+        ("a", "1,2", ","),
+    ],
+)
+def test_of_several_marks_the_one_as_often_in_the_first_row_and_the_most_of(header, line, mark):
+    assert formats._find_delimiter(header, line) == mark
+    assert formats._find_delimiter(header, line, "|") == ("|" if "|" in header else mark)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_only_lines_of_json_are_copied_for_their_byte_order_mark(tmp_path, name):
+    text = {"a.csv": "x\n5\n", "a.jsonl": '{"x": 5}\n'}[name]
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (file,) = find_files(tmp_path / name)
+    assert (file.columns, file.held is None) == (("x",), name == "a.csv")
+    (tmp_path / name).write_text(text)
+    assert find_files(tmp_path / name)[0].held is None
+
+
+def test_counts_are_whole_numbers_of_somebody():
+    made = sdp.protocols.krr.make_local(k=3, epsilon=5.0)
+    for good in ([0, 1, 0], np.array([5, 0, 2], dtype=np.uint8)):
+        assert sdp.engine.run_counts(made, good, sdp.SeededWords(1)).limits == (0.0, sum(good))
+    for bad in ([0, 0, 0], [2, -1, 1], [1.0, 2.0, 3.0]):
+        with pytest.raises(sdp.DataError) as told:
+            sdp.engine.run_counts(made, bad, sdp.SeededWords(1))
+        assert str(told.value) == "counts must be integers >= 0, and not all 0"
+    with pytest.raises(sdp.ShuffledpError) as told:
+        sdp.engine.run_counts(made, [1, 2], sdp.SeededWords(1))
+    assert str(told.value) == "counts of shape (2,) for a domain of 3 values"
+
+
+def test_the_frequencies_of_a_single_row():
+    found = release_frequencies(take_column(["cat"]), epsilon=50.0, rng=sdp.SeededWords(1))
+    assert (found.n, found.values) == (1, (1,))
+    with pytest.raises(sdp.DataError, match="has no rows"):
+        release_frequencies(take_column([]), epsilon=50.0, rng=sdp.SeededWords(1))

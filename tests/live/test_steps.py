@@ -7,7 +7,9 @@ import pytest
 
 from live.test_roles import fill, hand_over, open_analyzer, open_shuffler
 from shuffledp.core.errors import UnsupportedError
+from shuffledp.live.disk import draft_of
 from shuffledp.live.postgres import OLDEST, AwayError, _check_server
+from shuffledp.live.shuffler import Shuffler
 from shuffledp.live.store import State
 
 
@@ -52,3 +54,34 @@ def test_a_database_must_keep_what_it_acknowledges(server, durable, error, said)
     db = SimpleNamespace(info=SimpleNamespace(server_version=version), execute=execute)
     with pytest.raises(error, match=said) if error else nullcontext():
         _check_server(db, durable=durable)
+
+
+@pytest.mark.parametrize(
+    ("now", "last"),
+    [(0.0, -1), (99.0, -1), (100.0, 0), (109.0, 0), (110.0, 1), (129.0, 2), (999.0, 2)],
+)
+def test_windows_that_have_begun_are_sealed_and_no_others(now, last):
+    """Three of ten seconds, from second 100 on; what is asked for is on the disk before anything is done."""
+    done = []
+    shuffler = SimpleNamespace(
+        collection=SimpleNamespace(windows=SimpleNamespace(start=100, seconds=10, count=3)),
+        store=SimpleNamespace(close_after=lambda found: (done.append(found), found)[1]),
+        step=done.append,
+        advance=lambda window: done.append(f"window {window}"),
+    )
+    Shuffler.close(shuffler, now)
+    assert done == [last, "closing", *(f"window {each}" for each in range(last + 1))]
+
+
+@pytest.mark.parametrize("left", [(), ("batch",), ("draft",), ("batch", "draft")])
+def test_a_batch_that_is_handed_over_leaves_the_disk(tmp_path, monkeypatch, left):
+    done = []
+    batch = tmp_path / "batch-0.bin"
+    for each, path in (("batch", batch), ("draft", draft_of(batch))):
+        if each in left:
+            path.write_bytes(b"x")
+    monkeypatch.setattr("shuffledp.live.shuffler.sync_folder", done.append)
+    own = SimpleNamespace(batch_path=lambda _: batch, folder=tmp_path, step=done.append)
+    Shuffler._unlink(own, 0)
+    assert done == [*([tmp_path] if left else []), "unlinked"]
+    assert list(tmp_path.iterdir()) == []

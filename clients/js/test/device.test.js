@@ -55,6 +55,19 @@ test("a retry after a lost reply sends the same messages in another envelope", a
   assert.equal(bodies.length, 2);
 });
 
+test("what is no success acknowledges nothing, whatever it says", async () => {
+  const collection = await load();
+  const json = (/** @type {object} */ content, /** @type {number} */ status) => new Response(JSON.stringify(content), { status });
+  const { fetch } = fakeShuffler([json(FINE, 500), json(failed("too_late"), 429), new Response("away", { status: 503 }), FINE]);
+  const device = new Device(new MemoryOutbox(), { fetch });
+  await device.answer(collection, answers, 1150);
+  for (const status of [500, 429, 503]) {
+    await assert.rejects(device.send(collection, 1), new RegExp(`the shuffler answered ${status}; the report is kept$`));
+    assert.equal(await device.state(collection, 1), "sent");
+  }
+  assert.equal(await device.send(collection, 1), "acknowledged");
+});
+
 test("too late after an unanswered send is unknown; at once it is refused", () => {
   assert.equal(settle("sent", "too_late"), "unknown");
   assert.equal(settle("pending", "too_late"), "refused");

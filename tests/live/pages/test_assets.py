@@ -225,3 +225,12 @@ def test_a_notice_says_what_the_document_says_and_marks_what_it_cannot_know():
     served = write_privacy(COLLECTION)
     assert says(served, "devicePlain")
     assert not says(served, "deviceText")
+
+
+def test_the_device_comes_from_the_wheel_if_it_is_there(tmp_path, monkeypatch):
+    """In a wheel it is packed beside the pages, in the repository it is where its tests are."""
+    here = tmp_path / "site" / "shuffledp" / "live" / "pages"
+    monkeypatch.setattr(pages, "__file__", str(here / "__init__.py"))
+    assert pages._find_device() == tmp_path / "clients" / "js" / "src"
+    (here / "device").mkdir(parents=True)
+    assert pages._find_device() == here / "device"

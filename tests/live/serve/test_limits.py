@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import socket
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -16,6 +17,7 @@ from live.test_roles import open_shuffler
 from shuffledp.live.results import write_csv
 from shuffledp.live.serve.connections import ImpatientProtocol, limit_connections
 from shuffledp.live.serve.http import bind
+from shuffledp.live.serve.shuffler import ShufflerServer
 from shuffledp.live.wire.document import Windows
 from shuffledp.live.wire.report import sign_fetch
 
@@ -167,3 +169,108 @@ def test_uvicorn_still_has_what_we_override():
     }  # fmt: skip
     assert called <= set(vars(parent))
     assert "capture_signals" in vars(uvicorn.Server)
+
+
+@pytest.fixture
+def open_connection(monkeypatch):
+    """Make connections without a server; says what happened to them, and to their timers."""
+    (parent,) = ImpatientProtocol.__bases__
+    for name in ("connection_made", "connection_lost", "data_received", "on_message_begin"):
+        monkeypatch.setattr(parent, name, lambda *_: None)
+    for name in ("on_headers_complete", "on_message_complete"):
+        monkeypatch.setattr(parent, name, lambda *_: None)
+    monkeypatch.setattr(ImpatientProtocol, "_open", 0)
+    monkeypatch.setattr(ImpatientProtocol, "_slow", {})
+
+    def open_one():
+        events = []
+
+        def call_later(seconds, call):
+            events.append(seconds)
+            made.time_out = call
+            return SimpleNamespace(cancel=lambda: events.append("cancelled"))
+
+        class Connection(ImpatientProtocol):
+            def __init__(self):
+                self.transport = SimpleNamespace(
+                    close=lambda: events.append("closed"), abort=lambda: events.append("aborted")
+                )
+                self.loop = SimpleNamespace(call_later=call_later)
+
+        made = Connection()
+        made.connection_made(None)
+        return made, events
+
+    return open_one
+
+
+def test_a_head_has_64_kib_from_the_first_byte_on(open_connection):
+    one, events = open_connection()
+    one.data_received(bytes(1 << 15))
+    one.data_received(bytes(1 << 15))
+    assert events == [30.0]
+    one.data_received(b"x")
+    assert events == [30.0, "closed"]
+    one, events = open_connection()
+    for _ in range(3):  # requests one after the other
+        one.on_message_begin()
+        one.data_received(bytes(1 << 16))
+        one.on_headers_complete()
+        one.data_received(bytes(1 << 20))  # the body has a limit of its own
+        one.on_message_complete()
+    assert "closed" not in events
+    one.on_message_begin()
+    one.data_received(bytes((1 << 16) + 1))
+    assert events[-1] == "closed"
+
+
+def test_a_request_has_half_a_minute(open_connection):
+    one, events = open_connection()
+    one.on_message_begin()
+    assert events == [30.0], "the time runs from the start of the connection"
+    one.on_message_complete()
+    assert events == [30.0, "cancelled"]
+    one.on_message_begin()
+    one.time_out()
+    assert events == [30.0, "cancelled", 30.0, "closed"]
+    one.connection_lost(None)
+    assert events[4:] == []
+    assert (ImpatientProtocol._open, ImpatientProtocol._slow) == (0, {})
+
+
+def test_the_longest_slow_connection_gives_way(open_connection, monkeypatch):
+    monkeypatch.setattr(ImpatientProtocol, "most", 3)
+    made = [open_connection() for _ in range(3)]
+    made[0][0].on_message_complete()  # it waits for nothing
+    assert [events[1:] for _, events in made] == [["cancelled"], [], []]
+    made.append(open_connection())
+    assert [events[1:] for _, events in made] == [["cancelled"], ["aborted"], [], []]
+    made[1][0].connection_lost(None)
+    made[2][0].connection_lost(None)
+    assert ImpatientProtocol._open == 2
+    assert [*ImpatientProtocol._slow] == [made[3][0]]
+
+
+def test_hashes_of_tokens_come_in_one_request_of_a_limited_size(monkeypatch):
+    asked = []
+
+    async def read(request, most):
+        asked.append(most)
+        return request
+
+    monkeypatch.setattr("shuffledp.live.serve.shuffler.read_body", read)
+
+    def read_hashes(body, tokens=True):
+        collection = SimpleNamespace(tokens=tokens)
+        server = SimpleNamespace(shuffler=SimpleNamespace(collection=collection))
+        return asyncio.run(ShufflerServer._read_hashes(server, body))
+
+    one, two = bytes(32), bytes(range(32))
+    assert read_hashes(one) == [one]
+    assert read_hashes(one + two) == [one, two]
+    for body in (b"", one[1:], one + b"x"):
+        with pytest.raises(sdp.WireError, match="the hashes of tokens have 32 bytes each"):
+            read_hashes(body)
+    with pytest.raises(sdp.WireError, match="this collection takes no tokens"):
+        read_hashes(one, tokens=False)
+    assert set(asked) == {3_200_000}

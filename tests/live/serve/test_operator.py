@@ -2,6 +2,7 @@
 
 import math
 import os
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -120,6 +121,32 @@ def test_if_a_role_does_not_start_both_end(monkeypatch):
     with pytest.raises(UnsupportedError, match="ended at once"):
         folders.start_roles(home, 8001)
     assert ended == ["analyzer", "shuffler"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "patient", "done"),
+    [
+        (True, True, []),
+        (False, True, ["terminate", ("wait", 20)]),
+        (False, False, ["terminate", ("wait", 20), "kill", ("wait",)]),
+    ],
+)
+def test_a_role_is_asked_to_end_and_waited_for(ended, patient, done):
+    events = []
+
+    def wait(*seconds):
+        events.append(("wait", *seconds))
+        if seconds and not patient:
+            raise subprocess.TimeoutExpired("role", *seconds)
+
+    process = SimpleNamespace(
+        poll=lambda: 0 if ended else None,
+        terminate=lambda: events.append("terminate"),
+        kill=lambda: events.append("kill"),
+        wait=wait,
+    )
+    folders.Role(process, "http://127.0.0.1:1", None).stop()
+    assert events == done
 
 
 def test_solves_for_the_smallest_floor():
