@@ -79,7 +79,7 @@ def guess_epsilon(mu: float, delta: float) -> float:
     >>> round(guess_epsilon(0.01, 1e-6), 4)
     0.0337
     """
-    low, high = 0.0, 40.0
+    low, high = 0.0, 40.0  # beyond, the tail is below all floats
     for _ in range(60):
         z = (low + high) / 2
         tail = math.erfc(z / math.sqrt(2)) / 2
@@ -145,6 +145,7 @@ def find_epsilon(
     """
     if delta_at(0.0) <= delta:
         return 0.0
+    # The logarithm is nearly a line, which is what the search follows; a delta of 0 has none.
     return find_smallest_safe(
         lambda epsilon: math.log(max(delta_at(epsilon), SMALLEST_DELTA) / delta),
         safe=epsilon0,
@@ -306,6 +307,7 @@ def _find_like_variance(
             if not -2 < power < -0.1:
                 break
         before = over, level
+        # A little beyond the root, so that the next level is safe even if the power is slightly wrong.
         guess = level = level * math.exp(0.3 * tolerance - over / power)
     return None, min(guess, largest)
 

@@ -313,6 +313,7 @@ class NumberCode:
             wide = np.zeros((len(octets), 8), dtype=np.uint8)
             wide[:, 8 - width :] = octets[:, place : place + width]
             number = wide.view(">u8").reshape(-1).astype(np.uint64)
+            # Before the cast to the payload's type, into which a number of a stranger's 8 bytes may not fit.
             accepted &= number <= np.uint64(size - 1)
             columns.append(number)
             place += width

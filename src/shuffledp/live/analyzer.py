@@ -206,6 +206,7 @@ class Analyzer:
         manifest = Manifest.verify(manifest_raw, signature, self.collection)
         earlier = self._find_manifest(manifest.window)
         if earlier is not None:
+            # Two batches of the same people, whose differences tell about few of them, would be two releases.
             if earlier != manifest:
                 raise WireError(
                     "second_batch", f"window {manifest.window} has another batch already"

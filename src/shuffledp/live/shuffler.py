@@ -279,6 +279,7 @@ class Shuffler:
     def _finish(self, window: int) -> WindowRow:
         """Seal a window and write its batch."""
         row = self.store.row(window)
+        # Before anything leaves: a batch of a damaged store could not be taken back.
         if row.state in (State.OPEN, State.SEALED):
             self.inspect(window)
         if row.state is State.OPEN:
@@ -318,7 +319,7 @@ class Shuffler:
             self._resume(window, entry)
             return
         if self.prepared is not None and self.collection.by_servers and window not in self.prepared:
-            return
+            return  # its dummies are still being made on another thread: `tick` comes back
         expected, records = self.store.row(window).reports, self._records(window)
         if len(records) != expected * self.collection.slots:
             raise DamageError(
@@ -326,6 +327,7 @@ class Shuffler:
                 "reports"
             )
         records = self._add_dummies(window, records)
+        # Sorted by ciphertext, which is random: the order tells neither who came when nor which are dummies.
         order = sort_records(records)
         digest = hashlib.sha256()
 
@@ -360,6 +362,7 @@ class Shuffler:
         window = manifest.window
         self.store.mark_written(window, manifest.sha256, manifest.messages)
         self.note("written", window=window, reports=manifest.reports)
+        # The reports are deleted, but their bytes stay in the journal of the store until it is scrubbed.
         self.unscrubbed = True
         self.step("written")
 
@@ -375,9 +378,8 @@ class Shuffler:
         """Go on after a crash between the seal log and the store, whoever crashed: with the same bytes, or none."""
         path, row = self.batch_path(window), self.store.row(window)
         if row.state is not State.SEALED:
-            self._unlink(
-                window
-            )  # another shuffler has finished it: what lies here may be another draw
+            # Another shuffler has finished it: what lies here may be another draw.
+            self._unlink(window)
             return
         if self.store.shared:
             write_whole(path, self.store.load_batch(window, entry.batch))

@@ -73,6 +73,7 @@ class Binomial:
         def delta_of(threshold: int) -> float:
             return rule(self.n, Fraction(threshold, 1 << self.word_bits), self.epsilon)
 
+        # Up to gamma = 1/2: beyond, coins are less noisy again.
         threshold = _find_smallest(delta_of, self.delta, 1 << (self.word_bits - 1))
         if threshold is None:
             raise UnsupportedError(
@@ -166,6 +167,7 @@ def _delta_paper(n: int, gamma: Fraction, epsilon: float) -> float:
     if n * alpha * gamma < 2:
         return 1.0
     x, a = float(alpha**2 * gamma * n), float(alpha)
+    # The last factor is more than the rounding of both exponentials.
     return min(1.0, (math.exp(-x / 8) + math.exp(-x / (8 + 2 * a))) * (1 + 1e-10))
 
 
@@ -173,6 +175,7 @@ def _find_smallest(delta_of: Callable[[int], float], delta: float, largest: int)
     """Return the threshold where bisection ends: it passes, and one less does not."""
     if delta_of(largest) > delta:
         return None
+    # `high` always has passed, so what is returned is safe even where delta is not monotone.
     low, high = 0, largest
     while high - low > 1:
         middle = (low + high) // 2

@@ -215,6 +215,7 @@ def _bracket(
     x = guess if floor < guess < end else (floor + end) / 2
     while seen.high - seen.low > tolerance * seen.high:
         seen.add(x, excess(x))
+        # Where even the guess is safe, everything may be: looking at the end first saves the search.
         if seen.above is None and seen.asked == 1 and floor_is_safe():
             return floor, floor
         x = seen.choose_next(tolerance)
@@ -270,6 +271,7 @@ class _Seen:
     def _go_further(self, x: float) -> float:
         """Step where the secant points, ever faster: all points lie on one side so far."""
         factor = 1 + 0.02 * 4.0 ** min(self.asked, 40)
+        # A thousandth beyond the root that the line names: if it is right, the root is between two points.
         if self.below is None:
             most = min(self.low * factor, self._middle()) if self.low > 0 else self._middle()
             return most if math.isnan(x) else min(x * (1 + 1e-3), most)

@@ -107,6 +107,7 @@ class CorrelatedCount:
         return (0, 0), (0, 1)
 
     def distance(self, users: int) -> float:
+        # The last factor is more than the rounding of the sum.
         return users * (2 * self.noise.distance + self.flood.distance) * (1 + 1e-12)
 
     @property
@@ -135,6 +136,7 @@ class CorrelatedCount:
         plus, more = self.noise.draw(words[:, :w])
         minus, less = self.noise.draw(words[:, w : 2 * w])
         both, flood = self.flood.draw(words[:, 2 * w :])
+        # As many +1 as -1: they leave the sum alone, and hide how many there are of each.
         cancelling = np.repeat(both, flood)
         ones = np.concatenate([np.flatnonzero(inputs), np.repeat(plus, more), cancelling])
         zeros = np.concatenate([np.repeat(minus, less), cancelling])

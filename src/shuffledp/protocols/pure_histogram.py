@@ -192,6 +192,7 @@ def make(crowd: Crowd, promise: Promise, *, k: int, word_bits: int = 64) -> Part
     """
     whole("k", k, at_least=2)
     whole("word_bits", word_bits, at_least=4, at_most=64)
+    # Another value moves two bins by one each, so a bin gets half of epsilon.
     device = PureHistogram(k=k, count=find_noise(promise.epsilon / 2, crowd.trusted, word_bits))
     accountant = PureAccountant.of(device.count, crowd, promise, _PROOF, counts=2)
     analyzer = PureHistogramAnalyzer(randomizer=device)

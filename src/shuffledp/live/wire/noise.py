@@ -270,7 +270,7 @@ def read_dummies(content: object) -> Added:
         rate = fields.decimal("rate")
         fields.finish()
         return Dummies(kind=DummyKind(kind), bins=bins, rate=rate, most=most)
-    except WireError:
+    except WireError:  # one of the others, too, but with a reason already
         raise
     except ShuffledpError as error:
         raise WireError("document", f"the noise of a question: {error}") from None

@@ -166,6 +166,7 @@ def seal_report(
     check_token(collection, token)
     key = collection.key_for(window)
     header = bytes([SUITE, key.id])
+    # The header is not encrypted, but sealed with the rest: nobody can name another key in it.
     plain = window.to_bytes(4, "big") + token + b"".join(inners)
     return header + seal(plain, key.public, _outer_info(header, collection))
 
@@ -207,6 +208,7 @@ def open_report(collection: Collection, sealed: bytes, secrets: dict[int, bytes]
     start = 36 if collection.tokens else 4
     if window >= collection.windows.count:
         raise WireError("malformed", f"there is no window {window}")
+    # With the key of another window it could still be opened when its own key is deleted.
     if collection.key_for(window).id != header[1]:
         raise WireError("stale_key", f"the key {header[1]} is not that of window {window}")
     inners = plain[start:]
