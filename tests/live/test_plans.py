@@ -126,7 +126,7 @@ PLANS = {
         "age: duchi 1 0 120 120; moves 2.164",
         "One report can move an answer by up to 4.33 people",
         "The devices add the noise: standard errors are up to 1.9 % of the people, or of the "
-        "range of a number; if the servers did, up to 1.98 % of the people, or of the range "
+        "range of a number; if the servers did, up to 1.99 % of the people, or of the range "
         "of a number.",
     ],
     "one random question": [
@@ -203,7 +203,7 @@ PLANS = {
         "devices, limited by the floor; 0.1418 / 3; all 1; 50000 of 50000; error 0.002843; 106 bytes",
         "w: local_prefixes letters None 16 3 20-24 5 7250-9134; moves inf",
         "By how many people one report can move w is not known",
-        "The devices add the noise: standard errors are up to 142 people. The servers cannot add it: question 'w': "
+        "The devices add the noise: standard errors are up to 143 people. The servers cannot add it: question 'w': "
         'words cannot have noise of the servers, since nobody can list their bins: write noise = "devices".',
     ],
     "words beside a count": [
@@ -217,8 +217,8 @@ PLANS = {
         "devices, limited by the floor; 0.7683 / 3; all 1; 3000 of 3000; error 0.0058038; 104 bytes",
         "by: krr 3 6; moves 1.3144",
         "One report can move an answer by up to 1.32 people",
-        "The devices add the noise: standard errors are up to 0.58 % of the people, or of the range "
-        "of a number; if the servers did, up to 0.6 % of the people, or of the range of a number.",
+        "The devices add the noise: standard errors are up to 0.581 % of the people, or of the range "
+        "of a number; if the servers did, up to 0.601 % of the people, or of the range of a number.",
     ],
     "whichever is better for few": [
         "servers, limited by the servers' noise; 1 / 3; all 1; 80 of 80; error 0.065105; 104 bytes",
@@ -269,7 +269,7 @@ PLANS = {
         "gifts: server_noise 2 0 33 1 0.54782 2 10; moves 1.4696",
         "One report can move an answer by up to 4.33 people",
         "The servers add the noise: standard errors are up to 2.87 % of the people, or of the "
-        "range of a number; if the devices did, up to 2.68 % of the people, or of the range of a "
+        "range of a number; if the devices did, up to 2.69 % of the people, or of the range of a "
         "number.",
     ],
     "servers and one number": [
@@ -321,7 +321,7 @@ PLANS = {
         "way: server_noise 5 36 1 0.5; moves 1",
         "One report can move an answer by up to 1.01 people",
         "The servers add the noise: standard errors are up to 3.96 people; if the "
-        "devices did, with the usual floor, up to 10.2 people.",
+        "devices did, with the usual floor, up to 10.3 people.",
     ],
     "servers and sums by group": [
         "servers, limited by the servers' noise; 1 / inf; all 1; 500 of 500; error "
