@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from shuffledp import ParameterError, UnsupportedError
+from shuffledp.numerics.intervals.laplace import SharedNoise
 from shuffledp.protocols import split_and_mix as module
 from shuffledp.protocols.split_and_mix import (
     find_shares,
@@ -270,3 +271,33 @@ def test_from_secure_sum_to_privacy():
     divergence = np.maximum(moved_P - E * moved_Q, 0).sum()
     assert divergence == pytest.approx((1 + E) * tv)
     assert divergence <= secure_sum_delta(delta0=0.0, epsilon=math.log(E), log2_tv=math.log2(tv))
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "distance", "shares"),
+    [(19, 2**20, 1e-6, 24), (100, 8, 1e-9, 15), (10**6, 2**35, 1e-10, 8), (10**9, 2, 0.5, 3)],
+)
+def test_published_shares_are_those_of_the_formula(n, q, distance, shares):
+    """The smallest m >= 3 with m >= 2 + (2 sigma + log2 q) / log2(n / e), from 19 people on."""
+    assert published_shares(n=n, q=q, distance=distance) == shares
+    with pytest.raises(UnsupportedError, match=r"^n=18 is outside the theorem: n >= 19$"):
+        published_shares(n=18, q=q, distance=distance)
+
+
+@pytest.mark.parametrize("reach", [1, 64])
+@pytest.mark.parametrize("honest", [0.5, 1.0])
+def test_sums_do_not_wrap_around_and_the_modulus_is_the_smallest(honest, reach):
+    """The modulus is above the largest sum and the noise on both sides of it: seen where that just passes a power of two."""
+
+    def make(n):
+        return module.make(
+            n=n, lower=0, upper=reach, epsilon=1.0, delta=1e-6, wrap=1e-9, honest=honest
+        ).randomizer
+
+    n = 2**13 // reach
+    first = make(n)
+    noise = SharedNoise(rate=first.noise.rate, shape=Fraction(n, round(honest * n)))
+    room = 2 * noise.radius(Fraction(1e-9))
+    for people in (n, n - room // reach - 1):
+        device = make(people)
+        assert device.modulus > people * reach + room >= device.modulus // 2
