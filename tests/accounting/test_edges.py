@@ -95,7 +95,17 @@ LIMITS = [  # name, what fits just so, what does not any more
     ("balle_2019_hoeffding", {"epsilon0": 200.0, "n": 10, "delta": 1e-6}, {"epsilon0": 200.1}),
     ("balle_2019_bennett", {"epsilon0": 200.0, "n": 10, "delta": 1e-6}, {"epsilon0": 200.1}),
     ("cheu_2019", {"epsilon0": 0.02, "n": 213, "delta": 1e-6}, {"n": 212}),
-    ("feldman_2021", {"epsilon0": 1.0, "n": 632, "delta": 1e-6}, {"n": 630}),
+    *(
+        (name, {"epsilon0": 1.0, "n": n, "delta": 1e-6}, {"n": n - 1})
+        for name, n in (
+            ("feldman_2021", 632),
+            ("feldman_2021_script", 662),
+            ("doona", 632),
+            ("doona_small", 632),
+            ("doona_large", 632),
+            ("doona_large_simple", 632),
+        )
+    ),
 ]
 
 

@@ -1,14 +1,16 @@
 """What a protocol says it sends is what its declared laws send: the mean and the largest number of messages, and bits."""
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 
 from contract.examples import all_examples
-from shuffledp import SeededWords, run
+from shuffledp import SeededWords, protocols, run
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import Hints, Least, Look
+from shuffledp.core.randomizer import randomize
 from shuffledp.planner.question import Problem, candidates
 
 LOOSE = {"zero_sum_flooding", "sparse_histogram", "unary_sum"}
@@ -45,6 +47,21 @@ def test_costs_are_those_of_the_declared_laws(case):
     payloads = {message for law in laws for sent in law for message in sent}
     if all(isinstance(each, int) and each >= 0 for each in payloads):
         assert cost.bits_per_message == max(1, max(payloads).bit_length())
+
+
+@pytest.mark.parametrize("shape", [[3, 4], [2, 7], [16], [17], [2, 2, 2]])
+def test_a_message_of_a_tree_is_the_number_of_a_node(shape):
+    size = prod(shape)
+    made = protocols.make(
+        "tree", n=10_000, lower=0, upper=size - 1, shape=shape, epsilon=1.0, delta=1e-6
+    )
+    nodes = sum(prod(shape[:level]) for level in range(1, len(shape) + 1))
+    sent = randomize(made.randomizer, [size - 1] * 10_000, SeededWords(1)).payload
+    assert sent.max() == nodes - 1
+    assert made.cost.bits_per_message == (nodes - 1).bit_length()
+    assert made.cost.messages_mean == sum(
+        level.cost.messages_mean for level in made.randomizer.levels
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
