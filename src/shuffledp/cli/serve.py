@@ -87,7 +87,7 @@ def serve(
                 _explain(desk, home)
             if place.certificate is not None and place.certificate.own:
                 tell(_OWN.format(print=place.certificate.fingerprint, file=place.certificate.chain))
-            tell(f"Surveys are in:  {root}" + (f" ({len(back)} came back)" if back else ""))
+            tell(f"Surveys are in: {root}" + (f" ({len(back)} came back)" if back else ""))
             sdp.live.serve.run_desk(
                 desk, port, say=lambda link: tell(f"Your desk:      {link}\nEnd with Ctrl-C.")
             )

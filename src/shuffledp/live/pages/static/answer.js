@@ -3,7 +3,7 @@
 import { BrowserOutbox, Device, isSupported, MemoryOutbox, WireError } from "../device/index.js";
 import { find, make, tell } from "./dom.js";
 import { makeFields, readFields } from "./fields.js";
-import { chooseLanguage, current, guessAfter, load, look, percentAbove, say, tier } from "./strings.js";
+import { chooseLanguage, current, guessAfter, load, look, percentAbove, say, tellTime, tier } from "./strings.js";
 
 /** @typedef {import("../device/index.js").Collection} Collection */
 
@@ -110,11 +110,10 @@ async function loadMore() {
 /** Why there is no form (or null), and where results are. @param {Collection} collection @param {number | null} window @param {number} answered @returns {Promise<Known>} */
 async function learnState(collection, window, answered) {
   const { start, seconds, count } = collection.windows, now = Date.now() / 1000;
-  const time = (/** @type {number} */ moment) => new Date(1000 * moment).toLocaleString(current());
   /** @type {string | null} */
   let closed = null;
-  if (now < start) closed = say("answer.closed.notYet", { time: time(start) });
-  else if (window === null) closed = now >= start + seconds * count ? say("answer.closed.over", { time: time(start + seconds * count) }) : say("answer.closed.between");
+  if (now < start) closed = say("answer.closed.notYet", { time: tellTime(start) });
+  else if (window === null) closed = now >= start + seconds * count ? say("answer.closed.over", { time: tellTime(start + seconds * count) }) : say("answer.closed.between");
   else if (answered >= collection.promise.reportsPerDevice) closed = say("answer.closed.full");
   try {
     const reply = await fetch(`${collection.url}/windows`, { credentials: "omit", referrerPolicy: "no-referrer" });

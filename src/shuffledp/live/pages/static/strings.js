@@ -42,6 +42,9 @@ export function look(key) {
 /** A number as the language writes it. @param {number} value @param {Intl.NumberFormatOptions=} how */
 export const count = (value, how) => value.toLocaleString(language, how);
 
+/** A time as people say it, without seconds. @param {number} moment seconds since 1970 */
+export const tellTime = (moment) => new Date(1000 * moment).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
+
 /** Fill in a text; numbers are written as the language writes them, and `n` chooses singular or plural. @param {any} text @param {Record<string, any>} values */
 export function fill(text, values = {}) {
   const form = typeof text === "string" ? text : text[new Intl.PluralRules(language).select(values.n)] ?? text.other;
