@@ -96,9 +96,9 @@ def people_needed(
         between = (
             "" if row["method"] == "exact" else f", between {row['lower']:,} and {row['upper']:,}"
         )
-        say(
-            f"{row['model']:8} {row['n']:>12,} people ({row['protocol']}; {row['method']}{between})"
-        )
+        how = f"{row['protocol']}; {row['method']}{between}"
+        how = "no noise" if row["protocol"] == "exact" else how
+        say(f"{row['model']:8} {row['n']:>12,} {'person' if row['n'] == 1 else 'people'} ({how})")
     say(
         "These numbers are enough with the protocols of shuffledp. Whether fewer could be enough: see "
         "docs/theory/lower-bounds.md."

@@ -307,13 +307,17 @@ def format_bracket(low: float, high: float, digits: int = 6) -> tuple[str, str]:
     ('1,234,560', '0.123457')
     """
     return (
-        _write_digits(_cut_digits(low, ROUND_FLOOR, digits), digits),
-        _write_digits(_cut_digits(high, ROUND_CEILING, digits), digits),
+        write_digits(_cut_digits(low, ROUND_FLOOR, digits), digits),
+        write_digits(_cut_digits(high, ROUND_CEILING, digits), digits),
     )
 
 
-def _write_digits(end: float, digits: int) -> str:
-    """Write so many digits, and zeros rather than an exponent up to where floats have no more digits."""
+def write_digits(end: float, digits: int) -> str:
+    """Write so many digits, and zeros rather than an exponent up to where floats have no more digits.
+
+    >>> write_digits(52_341.7, 4), write_digits(0.12345, 4)
+    ('52,340', '0.1235')
+    """
     text = f"{end:,.{digits}g}"
     plain = 1 <= abs(end) < _HUGE and not isinstance(end, Moment)
     return f"{Decimal(text):,f}" if plain and "e" in text else text
@@ -402,7 +406,7 @@ def draw_table(
     """Draw a table in a box, with a line above the rows at these places, where sections begin.
 
     >>> for line in draw_table("pets", ["", "n"], [["cat", "12"], ["owl", "7"]]): print(line)
-         pets
+        pets
     ┏━━━━━┳━━━━┓
     ┃     ┃  n ┃
     ┡━━━━━╇━━━━┩

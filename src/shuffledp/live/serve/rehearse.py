@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from shuffledp.core.display import format_bracket
+from shuffledp.core.display import format_bracket, write_digits
 from shuffledp.core.domain import PLACE_BITS, Bits, Categories, Reals
 from shuffledp.core.errors import (
     DataError,
@@ -407,7 +407,7 @@ class Rehearsal:
         for name, rows in self.questions.items():
             lines += ["", f"{name[:24]:<24} {'truth':>12} {'estimate':>12}   interval"]
             lines += [
-                f"  {row['label'][:22]:<22} {row['truth']:>12,.4g} {row['value']:>12,.4g}   "
+                f"  {row['label'][:22]:<22} {write_digits(row['truth'], 4):>12} {write_digits(row['value'], 4):>12}   "
                 f"{' .. '.join(format_bracket(row['low'], row['high'], 4))}"
                 for row in rows
             ]
