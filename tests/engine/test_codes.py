@@ -574,3 +574,15 @@ def test_no_policy_leaves_out_fractions(policy, task):
         assert sdp.ask(degrees, task, lower=0.0, upper=30.0, **asked).n == 300
     whole = [each for each in degrees if "." not in each]
     assert sdp.ask(whole, task, lower=0, upper=30, **asked).n == len(whole) - 5
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 10])
+@pytest.mark.parametrize("bits", [16, 40, 64])
+def test_without_words_a_value_goes_to_the_nearest_point(steps, bits):
+    shares = [0.0, 0.01, 0.13, 0.24, 0.26, 0.49, 0.51, 0.74, 0.76, 0.99, 1.0]
+    coder = Coder(domain=Reals(lower=-1, upper=1, steps=steps), on_invalid=OnInvalid.ERROR)
+    places = coder.codes(pa.array([2 * each - 1 for each in shares])).codes
+    assert coder.round(places, bits=bits).tolist() == [round(each * steps) for each in shares]
+    assert coder.round(places).tolist() == coder.round(places, bits=bits).tolist()
+    whole = Coder(domain=AGES, on_invalid=OnInvalid.ERROR)
+    assert whole.round(np.array([3, 0])).tolist() == [3, 0]

@@ -10,7 +10,7 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from shuffledp.core.errors import ParameterError
-from shuffledp.live.design import Settings, foresee_error, make_collection
+from shuffledp.live.design import Settings, choose_protocols, foresee_error, make_collection
 from shuffledp.live.wire.document import Noise
 
 NOW = 1_700_000_000.7
@@ -167,3 +167,21 @@ def test_a_foreseen_error_is_a_share_of_the_people_or_of_the_range():
     assert mean == pytest.approx(total, rel=0.02)
     assert mean == pytest.approx(wide, rel=0.02)
     assert people / 2 < mean < 4 * people
+
+
+def test_two_people_are_the_fewest():
+    survey = sdp.Survey.read(
+        {"epsilon": 1.0, "delta": 1e-6, "questions": {"home": {"task": "count"}}}
+    )
+    assert choose_protocols(survey, Settings(people=2)).pledge.min_batch == 2
+    for changed, said in (
+        ({"people": 1}, "people=1 must be >= 2"),
+        ({"people": 10, "min_batch": 1}, "min_batch=1 must be >= 2"),
+        (
+            {"people": 10, "min_batch": 2, "honest": 0.3},
+            "honest=0.3 must leave at least one of n=2 users",
+        ),
+    ):
+        with pytest.raises(sdp.ParameterError) as told:
+            choose_protocols(survey, Settings(**changed))
+        assert str(told.value) == said

@@ -1,5 +1,6 @@
 """Roles at work: what they say when they start, fail and stop, and when the analyzer is done with a window."""
 
+import asyncio
 import json
 import socket
 import sqlite3
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 import live_support as live
+import shuffledp as sdp
 from live.test_roles import COLLECTION, fill, open_analyzer, open_shuffler
 from shuffledp.core.errors import BudgetError
 from shuffledp.core.version import __version__
@@ -20,6 +22,7 @@ from shuffledp.live.serve import shuffler as other
 from shuffledp.live.serve.analyzer import work_once
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.journal import Journal
+from shuffledp.live.serve.shuffler import run_shuffler
 
 
 class Counter:
@@ -180,3 +183,66 @@ def test_a_shuffler_without_its_store_starts_and_says_why(home, monkeypatch, cap
     shuffler = other._open(home, Journal("shuffler"))
     assert shuffler.collection.id == COLLECTION.id
     assert read_log(capsys)[0][1]["reason"] == "unable to open database file"
+
+
+def test_one_round_asks_for_every_window_until_none_can_be_ready(monkeypatch):
+    """A window that is refused keeps no other; one that is not ready, or a shuffler that is away, ends the round."""
+    told, asked = [], []
+    analyzer = SimpleNamespace(
+        collection=SimpleNamespace(url="http://s.example", windows=SimpleNamespace(count=5))
+    )
+
+    def run(faults):
+        told.clear(), asked.clear()
+
+        def work_on(who, sign, client, window):
+            assert (who, sign, client) == (analyzer, b"key", "client")
+            asked.append(window)
+            if window in faults:
+                raise faults[window]
+
+        monkeypatch.setattr(role, "_work_on", work_on)
+        return work_once(analyzer, b"key", "client", told.append), list(asked)
+
+    refused, later = sdp.WireError("manifest", "strange"), sdp.WireError("not_ready", "later")
+    spent = sdp.DataError("the budget is spent")
+    waiting = "it cannot be published now; the operator is told why"
+    assert run({}) == ({}, [0, 1, 2, 3, 4])
+    assert run({0: refused, 3: later}) == ({0: str(refused), 3: str(later)}, [0, 1, 2, 3])
+    assert run({1: spent, 4: spent}) == ({1: waiting, 4: waiting}, [0, 1, 2, 3, 4])
+    assert told == [spent, spent]
+    away = "the shuffler at http://s.example cannot be reached"
+    assert run({2: httpx.ConnectError("no")}) == ({2: away}, [0, 1, 2])
+    assert told == []
+
+
+@pytest.mark.parametrize("results", [None, "https://results.example/"])
+def test_a_shuffler_is_run_with_everything_that_it_was_given(tmp_path, monkeypatch, results):
+    class EndError(Exception):
+        pass
+
+    def make_server(*given, **named):
+        made.update(named, given=given)
+        raise EndError
+
+    made = {}
+    home = SimpleNamespace(
+        desk=tmp_path / "desk", shuffler=tmp_path, socket=tmp_path / "socket", open_store="open"
+    )
+    shuffler = SimpleNamespace(collection=COLLECTION, secrets=SimpleNamespace(outer={1: b"key"}))
+    monkeypatch.setattr(other, "_open", lambda *_: shuffler)
+    monkeypatch.setattr(other, "keep_token", lambda *_: "token")
+    monkeypatch.setattr(other, "ReportPool", lambda *given: given)
+    monkeypatch.setattr(other, "Intake", lambda who, pool: (who, pool))
+    monkeypatch.setattr(other, "ShufflerServer", make_server)
+    monkeypatch.setattr(other, "run_loop", asyncio.run)
+    with pytest.raises(EndError):
+        run_shuffler(home, host="127.0.0.1", port=0, workers=3, results=results)
+    journal = made.pop("journal")
+    assert isinstance(journal, Journal)
+    assert made == {
+        "given": (shuffler, (shuffler, (COLLECTION, {1: b"key"}, 3))),
+        "token": "token",
+        "reopen": "open",
+        "results": None if results is None else "https://results.example",
+    }
