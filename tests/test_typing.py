@@ -21,6 +21,8 @@ sdp.ask("people.csv", survey, epsilon=1.0)
 sdp.typo
 sdp.live.typo
 sdp.questions.typo
+sdp.protocols.typo
+sdp.mechanisms.typo
 """
 
 
@@ -33,7 +35,7 @@ def test_misspelled_names_and_options_are_errors(tmp_path):
     said = [line for line in done.stdout.splitlines() if ": error:" in line]
     lines = {int(line.split(":")[1]) for line in said}
     first = CHECKED.splitlines().index('sdp.ask([True], "count", epsilon=1.0, detla=1e-6)') + 1
-    assert lines == set(range(first, first + 5)), done.stdout
+    assert lines == set(range(first, first + 7)), done.stdout
 
 
 def test_ask_has_a_parameter_for_each_option_of_each_task():

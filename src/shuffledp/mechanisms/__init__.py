@@ -65,13 +65,26 @@ REGISTRY: dict[str, tuple[str, ...]] = {
 """A line for each mechanism: its name and its tasks. Its file is loaded when somebody looks at it."""
 
 if TYPE_CHECKING:
+    from shuffledp.mechanisms import (
+        binomial,
+        exponential,
+        frequency_list,
+        geometric,
+        geometric_tree,
+        laplace,
+        one_sided,
+        permute_and_flip,
+        stability_histogram,
+    )
+
     MECHANISMS: tuple[MechanismSpec, ...]
 
 _find = load_later(__name__, {}, modules=(*REGISTRY, "frequency_list", "one_sided"))
 
+if not TYPE_CHECKING:  # with it, every name would be Any
 
-def __getattr__(name: str) -> Any:
-    return tuple(map(spec, REGISTRY)) if name == "MECHANISMS" else _find(name)
+    def __getattr__(name: str) -> Any:
+        return tuple(map(spec, REGISTRY)) if name == "MECHANISMS" else _find(name)
 
 
 def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:

@@ -177,13 +177,14 @@ if TYPE_CHECKING:
 _FILES = (*(REGISTRY.keys() - _TWO_IN_A_FILE.keys()), *_OF_OTHERS, *_DEVICES, *_SERVED)
 _find = load_later(__name__, {}, modules=_FILES)
 
+if not TYPE_CHECKING:  # with it, every name would be Any
 
-def __getattr__(name: str) -> Any:
-    if name == "PROTOCOLS":
-        return tuple(map(_load_own, REGISTRY))
-    if name == "COMBINED":
-        return tuple(map(_load_own, _OF_OTHERS))
-    return _load_own(name) if name in _TWO_IN_A_FILE else _find(name)
+    def __getattr__(name: str) -> Any:
+        if name == "PROTOCOLS":
+            return tuple(map(_load_own, REGISTRY))
+        if name == "COMBINED":
+            return tuple(map(_load_own, _OF_OTHERS))
+        return _load_own(name) if name in _TWO_IN_A_FILE else _find(name)
 
 
 def _load_own(name: str) -> Spec:
