@@ -6,7 +6,9 @@ process is left alone with it in the end.
 
 import os
 from collections import Counter
+from functools import wraps
 
+import duckdb
 import pytest
 from hypothesis import settings
 
@@ -53,6 +55,27 @@ def start_with_the_longest(items):
         )
     }
     items.sort(key=lambda item: order[find_scope(item)])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_databases():
+    """Keep a database for each set of settings: to open one for every query takes minutes of all tests."""
+    kept = {}
+    open_database = duckdb.connect
+
+    @wraps(open_database)
+    def connect(*where, **more):
+        if where != (":memory:",) or more.keys() != {"config"}:
+            return open_database(*where, **more)
+        settings = {**more["config"], "enable_external_file_cache": "false"}
+        key = os.getpid(), *sorted(settings.items())
+        if key not in kept:
+            kept[key] = open_database(":memory:", config=settings)
+        return kept[key].cursor()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(duckdb, "connect", connect)
+        yield
 
 
 LONGEST = (

@@ -61,5 +61,6 @@ def test_without_the_change_the_command_line_says_the_same(monkeypatch):
     words = ["amplify", "--n", "1000", "--epsilon0", "1", "--delta", "1e-6", "--json"]
     mine = CliRunner().invoke(app, words)
     monkeypatch.setattr(cli, "_read_plainly", lambda options, _: options)
+    cli._load.cache_clear()
     assert mine.exit_code == 0
     assert CliRunner().invoke(app, words).output == mine.output

@@ -257,6 +257,7 @@ def test_words_that_another_machine_groups(tmp_path):
 
 def test_duckdb_spills_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(duckdb, "connect", duckdb.connect.__wrapped__)  # a database of its own
     with columns.connect() as connection:
         connection.sql("set memory_limit = '20MB'")
         query = connection.sql("select range as x, count(*) from range(3000000) group by x")

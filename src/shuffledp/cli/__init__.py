@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import EnumType
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -212,6 +212,7 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
+@cache
 def _load(name: str) -> Any:
     """Load what the module `shuffledp.cli.NAME` calls `NAME` or `app`, with underscores for hyphens."""
     spelled = name.replace("-", "_")
