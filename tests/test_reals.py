@@ -8,7 +8,7 @@ from scipy.stats import binomtest, norm
 
 import shuffledp as sdp
 from shuffledp.core.domain import Reals
-from shuffledp.engine import Coder, Job, Rounding, groups
+from shuffledp.engine import Coder, Job, Rounding, local
 from shuffledp.numerics import leaves
 from shuffledp.tasks.totals import choose_steps
 from support import ALPHA, first
@@ -176,7 +176,7 @@ def test_equal_values_are_rounded_as_independent_people(mutant, right, monkeypat
     coder = Coder(domain=domain, on_invalid="error")
     job = Job(column=sdp.engine.take_column([0.3] * 900), coder=coder)
     counts = [
-        int(groups.count_by_chunk(job, 1, Rounding(rng=sdp.SeededWords(seed), bits=64)).counts[1])
+        int(local.count_by_chunk(job, 1, Rounding(rng=sdp.SeededWords(seed), bits=64)).counts[1])
         for seed in range(100)
     ]
     z = (np.mean(counts) - 270) / math.sqrt(900 * 0.21 / 100)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp import Bits, DataError, SeededWords, protocols
-from shuffledp.engine import OnInvalid, chunks, groups, local
+from shuffledp.engine import OnInvalid, chunks, local
 from shuffledp.engine.codes import Coded, Coder
 from shuffledp.engine.columns import take_column
 from support import any_protocol
@@ -32,12 +32,12 @@ def test_groups_of_people_read_words_of_their_own(name, monkeypatch):
     protocol = any_protocol(protocols.spec(name))
     size = protocol.randomizer.domain.size
     counts = np.bincount(np.random.default_rng(1).integers(size, size=301), minlength=size)
-    whole = groups.tally_counts(protocol, counts, SeededWords(2))
+    whole = local.tally_counts(protocol, counts, SeededWords(2))
     for people in (1, 7, 300):
-        monkeypatch.setattr(groups, "_PEOPLE", people)
+        monkeypatch.setattr(local, "_PEOPLE", people)
         for threads in (1, 3):
             source = SeededWords(2)
-            parts = groups.tally_counts(protocol, counts, source, threads)
+            parts = local.tally_counts(protocol, counts, source, threads)
             np.testing.assert_array_equal(parts.counts, whole.counts)
             after = SeededWords(2)
             after.skip(301 * protocol.randomizer.words_per_input, protocol.randomizer.word_bits)

@@ -17,7 +17,7 @@ from scipy.stats import binom
 import shuffledp as sdp
 from file_support import COUNTRIES, SUFFIXES, N, people, write
 from shuffledp.core.domain import Bins, Cells
-from shuffledp.engine import ENGINES, DuckDB, chunks, codes, columns, groups, local, take_column
+from shuffledp.engine import ENGINES, DuckDB, chunks, codes, columns, local, take_column
 from support import ALPHA, any_protocol
 
 STREAMING = ("memory", "duckdb")
@@ -198,7 +198,7 @@ class TestGroups:
         def fail(*_):
             raise columns.TooManyGroupsError
 
-        monkeypatch.setattr(groups, "group_values", fail)
+        monkeypatch.setattr(local, "group_values", fail)
         assert counts(KRR, path, "country", domain=COUNTRIES, engine=engine) == expected
 
 
@@ -217,8 +217,8 @@ def test_many_different_numbers_are_counted_not_grouped(column, domain, tmp_path
     pq.write_table(pa.table(values), tmp_path / "people.parquet")
     coder = codes.Coder(domain=domain, on_invalid=codes.OnInvalid.ERROR)
     job = chunks.Job(column=sdp.open_column(tmp_path / "people.parquet", column), coder=coder)
-    grouped = groups.count_by_query(job, 1).counts
-    monkeypatch.setattr(groups, "group_values", lambda *_: pytest.fail("grouped by value"))
+    grouped = local.count_by_query(job, 1).counts
+    monkeypatch.setattr(local, "group_values", lambda *_: pytest.fail("grouped by value"))
     assert DuckDB().counts(job).counts.tolist() == grouped.tolist()
     if column == "wide":
         few = codes.Coder(domain=sdp.Integers(lower=0, upper=9), on_invalid="clamp")
@@ -333,7 +333,7 @@ class TestEveryEngine:
 
 def test_secure_workers_share_no_words(tmp_path, monkeypatch):
     """Everybody has the same value, so equal words would show as equal messages."""
-    monkeypatch.setattr(groups, "_PEOPLE", 512)
+    monkeypatch.setattr(local, "_PEOPLE", 512)
     protocol = sdp.protocols.krr.make_local(k=2**16, epsilon=1e-3)  # nearly uniform
     protocol = replace(protocol, offers=replace(protocol.offers, deal=None))
     path = write({"x": [0] * 20_000}, tmp_path / "a.parquet")
@@ -404,7 +404,7 @@ class TestReadOnce:
         found = sdp.headcount(column, COUNTRIES, on_invalid, engine=engine)
         passes = []
         monkeypatch.setattr(chunks, "read_chunks", _counting(passes, columns.read_chunks))
-        monkeypatch.setattr(groups, "group_values", _counting(passes, columns.group_values))
+        monkeypatch.setattr(local, "group_values", _counting(passes, columns.group_values))
         rng = sdp.SeededWords(5)
         again = {"domain": domain, "on_invalid": on_invalid, "engine": engine}
         result = sdp.run_file(KRR, column, **again, rng=rng, found=found)

@@ -11,7 +11,7 @@ from shuffledp.core.domain import Answers
 from shuffledp.engine import DuckDB, Memory
 from shuffledp.engine import columns as module
 from shuffledp.engine.codes import OnInvalid
-from shuffledp.engine.groups import count_pairs, count_values, pair_people
+from shuffledp.engine.local import count_pairs, count_values, pair_people
 
 RNG = np.random.default_rng(5)
 N = 5000

@@ -30,7 +30,7 @@ from shuffledp.engine.files import (
     read_codes,
     run_file,
 )
-from shuffledp.engine.groups import (
+from shuffledp.engine.local import (
     add_groups,
     are_grouped,
     as_integers,

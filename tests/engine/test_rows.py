@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from file_support import COUNTRIES, write
-from shuffledp.engine import DuckDB, chunks, columns, groups, local
+from shuffledp.engine import DuckDB, chunks, columns, local
 
 KRR = sdp.protocols.krr.make_local(k=4, epsilon=1.0)
 SURE = sdp.protocols.krr.make_local(k=4, epsilon=40.0)
@@ -19,7 +19,7 @@ CODES = np.random.default_rng(8).integers(4, size=N)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """No domain is grouped, and a few hundred rows are a chunk."""
-    monkeypatch.setattr(groups, "MOST_CODES", 1)
+    monkeypatch.setattr(local, "MOST_CODES", 1)
     monkeypatch.setattr(columns, "_ROWS", 400)
 
 
@@ -116,10 +116,10 @@ def test_a_bad_value_is_named_by_its_position():
 def test_counted_people_have_their_codes(monkeypatch):
     """Where a protocol cannot be dealt, counts[x] devices are run on each x: the next code starts at its first."""
     undealt = replace(SURE, offers=replace(SURE.offers, deal=None))
-    monkeypatch.setattr(groups, "_PEOPLE", 100)
+    monkeypatch.setattr(local, "_PEOPLE", 100)
     counts = np.array([120, 0, 1, 79])
     for threads in (1, 2):
-        found = groups.tally_counts(undealt, counts, sdp.SeededWords(2), threads)
+        found = local.tally_counts(undealt, counts, sdp.SeededWords(2), threads)
         assert found.counts.tolist() == counts.tolist()
 
 

@@ -11,7 +11,7 @@ from shuffledp.accounting.base import gaussian_epsilon
 from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.exact import shuffled_delta
 from shuffledp.core.protocol import Crowd, Promise
-from shuffledp.engine.groups import tally_counts
+from shuffledp.engine.local import tally_counts
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols import bundle
 from shuffledp.protocols.shared import joint as joint_of

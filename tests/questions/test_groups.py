@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.engine import take_column
-from shuffledp.engine.groups import pair_people
+from shuffledp.engine.local import pair_people
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, PickedError
 from support import ALPHA

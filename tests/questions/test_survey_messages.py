@@ -9,7 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.engine import chunks, local, messages, take_column
-from shuffledp.engine.groups import pair_people
+from shuffledp.engine.local import pair_people
 
 N = 1200
 SURVEY = """epsilon = 1.0

@@ -15,7 +15,7 @@ from shuffledp.core.domain import Bins, Cells
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.numerics.intervals import DiscreteLaplaceError, TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace
-from shuffledp.tasks import distribution, groups, histogram, numbers, survey, totals, words
+from shuffledp.tasks import groups, histogram, numbers, survey, totals, words
 from shuffledp.tasks.groups import Grouped
 
 WAYS = sdp.Categories(k=2, names=("car", "bus"))
@@ -78,7 +78,6 @@ TABLE = SaidTable(
         "by_group": by_group,
         "declare": declare,
         "defaults": defaults,
-        "distribution": distribution,
         "facts": facts,
         "groups": groups,
         "histogram": histogram,

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import shuffledp as sdp
 from shuffledp.cli import app
 from shuffledp.core.texts import Keys, Texts
-from shuffledp.engine.groups import deal_codes
-from shuffledp.engine.local import tally_each
+from shuffledp.engine.local import deal_codes, tally_each
 from shuffledp.tasks import Words
 
 PRIVATE = {"epsilon": 4.0, "delta": 1e-6, "rng": sdp.SeededWords(1)}

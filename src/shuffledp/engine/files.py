@@ -57,7 +57,9 @@ from shuffledp.engine.chunks import (
 )
 from shuffledp.engine.codes import Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, group_values
-from shuffledp.engine.groups import (
+from shuffledp.engine.local import (
+    DuckDB,
+    Memory,
     add_groups,
     are_grouped,
     as_integers,
@@ -70,7 +72,6 @@ from shuffledp.engine.groups import (
     refuse_value,
     tally_counts,
 )
-from shuffledp.engine.local import DuckDB, Memory
 from shuffledp.engine.spark import Spark
 from shuffledp.engine.values import MISSING, find_missing, flatten, read_missing
 from shuffledp.numerics.entropy import SecureWords, SeededWords

@@ -57,8 +57,7 @@ from shuffledp.engine.codes import FAULTS, Coded, Coder
 from shuffledp.engine.columns import Column, Group
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import LINE, DataFile, Format
-from shuffledp.engine.groups import add_groups, refuse_value
-from shuffledp.engine.local import Memory
+from shuffledp.engine.local import Memory, add_groups, refuse_value
 from shuffledp.engine.reducing import Dialect, Reduced, Reduction, Rows, list_whole, mask_rows
 from shuffledp.numerics.entropy import RunKey, SeededWords
 

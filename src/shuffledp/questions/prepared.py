@@ -48,7 +48,7 @@ from shuffledp.questions.survey import Survey, use_grid
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
 
 if TYPE_CHECKING:
-    from shuffledp.engine.groups import Pairs
+    from shuffledp.engine.local import Pairs
     from shuffledp.engine.messages import Randomized
     from shuffledp.engine.tallies import Form, Reading
     from shuffledp.ledger import Spending
@@ -123,7 +123,7 @@ class Part:
         """Keep some of the people (None: all)."""
         if taken is None:
             return self
-        from shuffledp.engine.groups import pick_rows
+        from shuffledp.engine.local import pick_rows
 
         grouping = None if self.grouping is None else pick_rows(self.grouping, taken)
         return replace(self, column=pick_rows(self.column, taken), grouping=grouping)
@@ -333,7 +333,7 @@ class Prepared:
     def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> _Ran:
         """Estimate from pairs of answer and group, which nobody has read one by one yet."""
         from shuffledp.engine.files import release_counts
-        from shuffledp.engine.groups import count_pairs, tally_counts
+        from shuffledp.engine.local import count_pairs, tally_counts
 
         assert isinstance(part.task, Grouped)
         if isinstance(read, np.ndarray):
@@ -372,7 +372,7 @@ class Prepared:
         column, policy = part.column, part.policy
         domain = part.shuffled.match_domain(spread_groups(part.task).domain)
         if isinstance(part.task, Grouped):
-            from shuffledp.engine.groups import pair_people
+            from shuffledp.engine.local import pair_people
 
             with self.survey.locate(part.question):
                 given: dict[str, Any] = {"on_invalid": policy, "rng": self.rng}
@@ -558,7 +558,7 @@ def _prepare_one(
     else:
         grouping = columns[question.by]
         survey.find_groups(question, {}, grouping)
-        from shuffledp.engine.groups import pair_people
+        from shuffledp.engine.local import pair_people
 
         with timed(GROUPING):
             people = n or column.rows

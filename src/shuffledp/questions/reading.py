@@ -22,7 +22,7 @@ from shuffledp.engine.chunks import Engine, Headcount
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.columns import Column, TooManyGroupsError
 from shuffledp.engine.files import group_early
-from shuffledp.engine.groups import add_pairs, count_pairs, is_counted, is_listable
+from shuffledp.engine.local import add_pairs, count_pairs, is_counted, is_listable
 from shuffledp.engine.values import as_numpy
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks.groups import Grouped

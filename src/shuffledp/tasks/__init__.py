@@ -15,9 +15,8 @@ from shuffledp.core.domain import Answers
 from shuffledp.core.errors import MismatchError, ParameterError
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Declared, Option, Task
-from shuffledp.tasks.distribution import Distribution, Uniformity
 from shuffledp.tasks.groups import GROUPED, Grouped, GroupError
-from shuffledp.tasks.histogram import Histogram
+from shuffledp.tasks.histogram import Distribution, Histogram, Uniformity
 from shuffledp.tasks.numbers import Bin, Cdf, Median, Quantiles, Range, Std, Variance
 from shuffledp.tasks.survey import Questions
 from shuffledp.tasks.totals import Count, Mean, Sum
