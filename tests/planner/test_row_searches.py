@@ -8,8 +8,11 @@ import pytest
 import shuffledp as sdp
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Model
+from shuffledp.core.protocol import Look
 from shuffledp.planner import rows
-from shuffledp.planner.question import Limits, Problem
+from shuffledp.planner.choice import order_candidates
+from shuffledp.planner.question import Limits, Problem, candidates
+from shuffledp.tasks import task_named
 
 
 @pytest.fixture
@@ -104,3 +107,29 @@ def test_how_many_people_would_see_a_word(n):
     rows.check_sight(made, 10_000)
     rows.check_sight(SimpleNamespace(offers=SimpleNamespace(predict=None)), 1)
     assert set(levels) == {0.95}
+
+
+def test_what_nobody_sends_is_not_evaluated():
+    rows._check_size(1_000_000.0, 4096)
+    with pytest.raises(sdp.UnsupportedError) as told:
+        rows._check_size(1.0, 4097)
+    assert str(told.value) == "a message has 4,097 bits; errors are evaluated up to 4,096"
+    with pytest.raises(sdp.UnsupportedError) as told:
+        rows._check_size(1_000_001.0, 4096)
+    assert str(told.value) == "everybody would send 1,000,001 messages, more than 1,000,000"
+
+
+@pytest.mark.parametrize("name", ["count", "sum", "mean", "histogram", "median", "words"])
+def test_every_candidate_comes_once(name):
+    options = {"words": {"bits": 8}, "histogram": {"k": 3}}.get(name, {"lower": 0, "upper": 3})
+    task = task_named(name).declare({} if name == "count" else options).task
+    found = [(each.name, each.model, each.answers) for each in order_candidates(task)]
+    others = {
+        (each.name, each.model, each.answers)
+        for each in candidates(task)
+        if each.model is not Model.CENTRAL
+    }
+    assert len(found) == len(set(found))
+    assert others <= set(found)
+    late = [each.amplified for each in order_candidates(task) if each.hints.look is Look.LATE]
+    assert late == sorted(late)

@@ -203,3 +203,22 @@ def test_groups_are_not_in_a_file_of_lines(tmp_path):
         sdp.ask(
             tmp_path / "pets.txt", "histogram", categories=["ant", "bee"], by="way", groups=["a", "b"], **CENTRAL
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["shuffle", "central"])
+@pytest.mark.parametrize("delta", [1, 1.5, -1e-6])
+def test_a_delta_of_several_questions_is_a_probability(model, delta):
+    questions = {"a": {"task": "count"}, "b": {"task": "count"}}
+    given = {"epsilon": 1.0, "model": model, "delta": delta, "questions": questions}
+    with pytest.raises(sdp.DataError) as told:
+        sdp.Survey.read(given)
+    assert str(told.value) == f"survey: delta={delta!r} must be > 0 and < 1"
+
+
+def test_only_a_shuffle_needs_a_delta():
+    questions = {"a": {"task": "count"}, "b": {"task": "count"}}
+    for delta in (None, 0):
+        given = {"epsilon": 1.0, "delta": delta, "questions": questions}
+        assert sdp.Survey.read({**given, "model": "central"}).delta == 0.0
+        with pytest.raises(sdp.DataError, match=r"delta is missing|delta=0.0 must be > 0 and < 1"):
+            sdp.Survey.read(given)

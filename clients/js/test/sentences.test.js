@@ -549,6 +549,8 @@ test("the laws of words: which rule is broken", () => {
     [{ coefficients: [["65536", ...first.slice(1)], ...rest] }, "coefficients must be at most 65535"],
   ];
   buildRandomizer(law);
+  for (const rows of [["1"], ["2"], ["65536"]]) buildRandomizer({ ...law, rows, lengths: law.lengths.slice(0, 1) });
+  buildRandomizer({ ...law, rows: ["1", "1", "2"], lengths: ["1", "2", String(bits)] });
   for (const [change, said] of wrong) assert.throws(() => buildRandomizer({ ...law, ...change }), { message: `law: ${said}` }, JSON.stringify(change).slice(0, 200));
 });
 
