@@ -457,7 +457,7 @@ class TestSurveys:
         assert "1947-01-01" <= born["lower"] <= "1950-01-01"
         assert born["upper"] <= "2008-01-01"
         assert "born: lower = 19" in str(answer)
-        assert "a year counts from" in str(answer)
+        assert "a year with fewer than" in str(answer)
         assert (
             str(answer).count("by a first release for all questions that spent epsilon = 1 ") == 2
         )

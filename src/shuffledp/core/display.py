@@ -489,7 +489,7 @@ def format_share(value: float, people: float) -> str:
     >>> format_share(3.0, 4.0), format_share(-0.1, 4000.0)
     ('75.0%', '0.0%')
     """
-    text = f"{value / people:.1%}"
+    text = f"{value / people:,.1%}"
     return "0.0%" if text == "-0.0%" else text
 
 

@@ -173,7 +173,7 @@ class Bounds:
             spent += f" and delta = {round_up(self.guarantee.delta, 3)}"
         return (
             f"{named} {'are' if several else 'is'} estimated, by a first release{' for all questions' * shared} that spent {spent} of the total "
-            f"({self.protocol}; a {self.called} counts from {self.threshold:,} people on). The answer is about "
+            f"({self.protocol}; a {self.called} with fewer than about {self.threshold:,} people is ignored). The answer is about "
             f"values limited to {lower} .. {upper}.",
             f"Beyond {'these bounds' if several else 'this bound'}, and so moved to "
             f"{'them' if several else 'it'}: about {value:.2%} of the people ({low}% .. {high}%).",
