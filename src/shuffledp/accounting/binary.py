@@ -82,7 +82,7 @@ _Complexes: TypeAlias = NDArray[np.complex128]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipPoint:
-    """What depends on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down.
+    """The numbers that depend on flip and epsilon alone, rounded towards one `side`: 1 is up, -1 down.
 
     >>> point = FlipPoint.above(Fraction(1, 10), 0.5)
     >>> round(math.exp(point.logs(np.array([99.0]), np.array([0.0]))[0]), 6)

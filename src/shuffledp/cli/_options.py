@@ -262,7 +262,7 @@ TaskOptions: Any = make_options("TaskOptions", DECLARED)
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How files are written."""
+    """Options that say how files are written."""
 
     missing: _MissingOption = None
     delimiter: _DelimiterOption = None
@@ -347,7 +347,7 @@ class SenderOptions(ColumnOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyOptions(ColumnOptions):
-    """How private an answer is, and which protocol gives it."""
+    """Options that say how private an answer is, and which protocol gives it."""
 
     model: Annotated[
         _Model, privacy_option(help="Trust a shuffler, nobody (local), or this machine (central).")
@@ -384,7 +384,7 @@ class GroupOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PeopleOptions:
-    """Whom a row is about, and what becomes of one person's rows."""
+    """Options that say whom a row is about, and what becomes of one person's rows."""
 
     person: Annotated[
         str | None,
@@ -432,7 +432,7 @@ _PERSON = sdp.tasks.Option(name="person", kind=tuple, help="The columns that nam
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How to show an answer, and where to write it."""
+    """Options that say how to show an answer, and where to write it."""
 
     level: LevelOption = 0.95
     as_json: JsonOption = False

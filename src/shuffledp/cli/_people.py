@@ -30,7 +30,7 @@ class _InferenceModel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions(ColumnOptions):
-    """What learning and testing share."""
+    """Options that learning and testing share."""
 
     model: Annotated[
         _InferenceModel,

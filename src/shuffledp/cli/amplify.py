@@ -292,7 +292,7 @@ def _check_everybody(check_in: float, *, everybody_only: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What was asked, checked."""
+    """The question of the command, after its options were checked."""
 
     epsilon0: float
     n: int

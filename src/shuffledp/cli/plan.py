@@ -46,7 +46,7 @@ PlannedOptions: Any = make_options(
 
 @dataclass(frozen=True, kw_only=True)
 class _LimitOptions:
-    """What a protocol may cost, and what liars may do."""
+    """Limits to what a protocol may cost, and to what liars may do."""
 
     max_messages: MaxMessagesOption = None
     max_bits: Annotated[

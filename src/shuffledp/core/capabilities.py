@@ -27,7 +27,7 @@ class Stream(Protocol):
 
 
 class Sight(Protocol):
-    """How likely a word is found."""
+    """The chance that a word is found."""
 
     def find_count(self, probability: float) -> int:
         """Return the smallest count that is found with this probability."""

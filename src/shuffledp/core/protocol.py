@@ -60,7 +60,7 @@ class Calibration(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """How many people take part, and what share of them is assumed to follow the protocol.
+    """The people who take part: how many, and which share of them is assumed to follow the protocol.
 
     >>> Crowd(n=1001, honest=0.9).trusted
     900
@@ -106,7 +106,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one user sends."""
+    """The messages and bits that one user sends."""
 
     messages_mean: float
     messages_max: int
@@ -148,7 +148,7 @@ class Device(Randomizer, Protocol):
 
     @property
     def cost(self) -> Cost:
-        """What one user sends."""
+        """The messages and bits that one user sends."""
 
 
 class Noisy(Protocol):
@@ -292,7 +292,7 @@ class ShuffleProtocol:
 
     @property
     def cost(self) -> Cost:
-        """What one user sends."""
+        """The messages and bits that one user sends."""
         each = self.randomizer.cost
         return each if self.values == 1 else Cost.add([each] * self.values, each.bits_per_message)
 

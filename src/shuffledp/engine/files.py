@@ -108,7 +108,7 @@ def find_engine(engine: Engine | str, **options: Any) -> Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRun:
-    """What a run on a column gives: the tally and the estimate, and what was read."""
+    """The outcome of a run on a column: the tally and the estimate, and what was read."""
 
     tally: Tally
     estimate: Estimate
@@ -382,7 +382,7 @@ _HALF = PLACE_BITS // 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """What a curator's run on a column gives."""
+    """The outcome of a curator's run on a column."""
 
     estimate: Estimate
     n: int

@@ -320,7 +320,7 @@ def _find_right(asked: _Compare, values: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Whom a question is about.
+    """A filter that was read: it says whom a question is about.
 
     >>> adults = Filter.read("age >= 18 and not (way = 'car' or way is null)")
     >>> adults.columns

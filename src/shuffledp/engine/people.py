@@ -123,7 +123,7 @@ def _split_words(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """Whom a row is about, and what becomes of somebody's rows.
+    """The columns that say whom a row is about, and what becomes of somebody's rows.
 
     >>> visitors = People.read("visitor", reduce="last by day")
     >>> visitors.person, visitors.reduce.value, visitors.order

@@ -168,7 +168,7 @@ def _chunks(runs: int, width: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What a tester is made for; the numbers were checked."""
+    """The parameters that a tester is made for, already checked."""
 
     n: int
     k: int

@@ -67,7 +67,7 @@ _CHOICE_SEED = 2022
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformityTest:
-    """What a test found, and what it promised.
+    """The verdict of a test, and what it promised.
 
     It rejects exactly if `statistic > threshold`, which is the same as `p_value <= level`. If a
     very small error is asked for, several groups of users vote: then the statistic is the number of

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Effort(Enum):
-    """How much work a run may do.
+    """The amount of work that a run may do.
 
     >>> Effort("quick")
     <Effort.QUICK: 'quick'>
@@ -93,7 +93,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """What an experiment found."""
+    """The outcome of an experiment."""
 
     verdicts: tuple[Verdict, ...]
     figures: tuple[Drawn, ...]

@@ -67,7 +67,7 @@ _SATURATED = 750.0  # beyond this epsilon, e^epsilon times any positive float is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What all releases about one data set may spend together.
+    """The most that all releases about one data set may spend together.
 
     `reserve` is the part of delta set aside for composing many small releases; at 0, epsilons are added.
     `alpha` is the order of the Renyi divergence, fixed when the budget is made.
@@ -114,7 +114,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one release costs, between neighbours that differ in one person's value.
+    """The cost of one release, between neighbours that differ in one person's value.
 
     >>> Charge(epsilon=0.5, delta=1e-8).epsilon
     0.5

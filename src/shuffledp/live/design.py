@@ -60,7 +60,7 @@ _FROM_THE_RIGHT = ("ar", "arc", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a collection is run: the table `[collection]` of a survey file, or options of the command."""
+    """The settings of a collection: the table `[collection]` of a survey file, or options of the command."""
 
     title: str = "A survey"
     url: str = "http://127.0.0.1:8000"

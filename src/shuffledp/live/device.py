@@ -135,7 +135,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What the reports of a device have cost over all collections, in both numbers.
+    """The cost of all reports of a device, over all collections, in both numbers.
 
     >>> print(Spent(epsilon=0.5, floor=3.0, without_floor=0, budget=8.0, floor_budget=8.0))
     epsilon: 0.5 of 8 spent, 7.5 left; floor: 3 of 8 spent, 5 left

@@ -39,7 +39,7 @@ class TakenError(SealError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What left: the SHA-256 of a batch, and of what goes with it, its manifest or its result.
+    """A record of what left: the SHA-256 of a batch, and of what goes with it, its manifest or its result.
 
     >>> entry = Entry(batch=bytes(32), other=bytes([1]) * 32)
     >>> Entry.read(entry.raw) == entry

@@ -77,7 +77,7 @@ class WindowRow:
 
 
 class Store(Protocol):
-    """What the shuffler asks of a database."""
+    """The interface to a database that the shuffler needs."""
 
     shared: bool
     """Whether several shufflers work on it, perhaps on several machines."""

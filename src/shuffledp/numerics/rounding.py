@@ -224,7 +224,7 @@ def _bracket(
 
 @dataclass(slots=True, kw_only=True)
 class _Seen:
-    """What a search knows: a bracket, and the last two points."""
+    """The state of a search: a bracket, and the last two points."""
 
     low: float
     high: float

@@ -369,7 +369,7 @@ def _curator_error(asked: Problem) -> float:
 
 
 class Aim(Enum):
-    """What the plan minimises."""
+    """The quantity that the plan minimises."""
 
     ERROR = "error"
     EPSILON = "epsilon"

@@ -29,7 +29,7 @@ _PROMISED = ("n", "delta")  # that every mechanism may take
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What may be spent, and whom one may trust.
+    """The limits of a plan: what may be spent, and whom one may trust.
 
     >>> Limits.of(max_messages=8, models=["shuffle"]).max_messages
     8.0

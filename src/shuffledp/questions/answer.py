@@ -256,7 +256,7 @@ class Release(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Answer(Release):
-    """What `ask` returns for one question, and what `shuffledp run` prints."""
+    """The answer to one question: `ask` returns it, and `shuffledp run` prints it."""
 
     column: str | None = None
     engine: Engine | None = None

@@ -123,7 +123,7 @@ class SurveyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SurveyPlan:
-    """How a survey will be answered, and what that costs."""
+    """The plan of a survey: how each question will be answered, and what that costs."""
 
     survey: "Survey"
     n: int

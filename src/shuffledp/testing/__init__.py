@@ -178,11 +178,11 @@ class Case:
         return draw_values(self.protocol.randomizer.domain, n, seed)
 
     def randomize(self, values: NDArray[Any], seed: int) -> Messages:
-        """Messages of people with these values."""
+        """Randomize the values of some people."""
         return randomize(self.protocol.randomizer, values, SeededWords(seed))
 
     def send(self, n: int, seed: int) -> Messages:
-        """Messages of n people with values of the domain."""
+        """Randomize n people with values of the domain."""
         return self.randomize(self.values(n), seed)
 
     def exact_delta(self, users: int, epsilon: float) -> float:
@@ -295,7 +295,7 @@ class ByEnumeration(_Suite):
             )
 
     def test_real_values_are_rounded_at_random(self, tiny: Case) -> None:
-        """Over every word the law is the declared one, and its mean the value, but for the bits of a word."""
+        """Check that over every word the law is the declared one, and its mean the value, but for the bits of a word."""
         randomizer, domain = tiny.protocol.randomizer, tiny.protocol.randomizer.domain
         if not isinstance(domain, Reals):
             pytest.skip("its values are not real numbers")
@@ -373,7 +373,7 @@ class ByEnumeration(_Suite):
             assert dealt == tiny.tally_law(data), f"people with the codes {data}"
 
     def test_exact_divergence_is_within_the_guarantee(self, shuffled_tiny: Case) -> None:
-        """Over all neighbouring data sets of the honest users, both directions."""
+        """Check all neighbouring data sets of the honest users, in both directions."""
         stated = shuffled_tiny.protocol.guarantee
         exact = shuffled_tiny.exact_delta(stated.honest, stated.epsilon)
         assert exact <= stated.delta * _NEARLY
@@ -659,4 +659,4 @@ def _check_refusals(
 
 
 class Contract(ByEnumeration, Blankets, AtOrdinarySize):
-    """All of them."""
+    """Every test that a protocol of the shuffle or the local model must pass."""

@@ -97,7 +97,7 @@ class Found(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the cells of a word that nobody has held at a level in total, without the words that were peeled."""
+    """The total of the cells of a word that nobody has, at a level, without the words that were peeled."""
 
     share: float
     """The part of a word's people that its own cells hold beyond that."""

@@ -45,7 +45,7 @@ Result = TypeVar("Result")
 
 
 class Tried(NamedTuple, Generic[Result]):
-    """What was made at some scale, its ln(delta), and about ln of the factor by which the scale is too large."""
+    """A protocol made at some scale, its ln(delta), and roughly ln of the factor by which the scale is too large."""
 
     made: Result
     reached: float
