@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from shuffledp.cli import demo
 from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.display import Curve, Number, Picture, as_text, draw_steps, find_steps
 from shuffledp.core.notebook import draw_distribution
@@ -39,6 +40,14 @@ def test_shows_labels_numbers_and_intervals(tmp_path):
     drawn = svg(tmp_path, [5000, 400, 3], {"local": estimate_of(5100, 300, -20)})
     for text in ("cat", "dog", "owl", "the truth", "local", "5,000", "5,100 ± 59", "−20 ± 59"):
         assert f">{text}<" in drawn, text
+
+
+def test_half_widths_are_rounded_up(tmp_path):
+    """1.96 times 29.7 is 58.2, and "58" would be narrower."""
+    drawn = svg(tmp_path, [5000], {"local": estimate_of(5100, stderr=29.7)}, labels=("cat",))
+    assert ">5,100 ± 59<" in drawn
+    rows = [Number("cat", 5100.0, 29.7, 5041.8, 5158.2)]
+    assert demo._format_cells(rows) == ["5,100 ± 59"]
 
 
 def test_a_panel_per_estimate(tmp_path):

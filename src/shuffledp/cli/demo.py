@@ -13,7 +13,7 @@ import typer
 import shuffledp as sdp
 from shuffledp.cli._options import SeedOption
 from shuffledp.cli._terminal import check_folder, draw_bars, explain_errors, is_quiet
-from shuffledp.core.display import Number, count_decimals, format_number, list_numbers
+from shuffledp.core.display import Number, count_decimals, format_ends, format_number, list_numbers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,7 +162,7 @@ def _print_table(console: Console, n: int, epsilon: float, answers: list[_Answer
 def _format_cells(table: list[Number]) -> list[str]:
     places = _count_places(table)
     return [
-        f"{format_number(row.value, places)} ± {format_number((row.high - row.low) / 2, places)}"
+        f"{format_number(row.value, places)} ± {format_ends(0.0, (row.high - row.low) / 2, places)[1]}"
         for row in table
     ]
 

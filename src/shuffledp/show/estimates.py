@@ -509,7 +509,7 @@ def _draw_estimate(
     _annotate(
         axes,
         np.maximum(high, truth),
-        [f"{_format_count(v)} ± {_format_count(r)}" for v, r in notes],
+        [f"{_format_count(v)} ± {format_ends(0.0, r, 0)[1]}" for v, r in notes],
     )
     return [np.minimum(low, value), np.maximum(high, value)]
 
@@ -626,7 +626,7 @@ def _draw_error(
     numbers.set_title(f"{model}\n{trust}" if trust else name, loc="left", fontsize=10.5, color=colour, fontweight="bold", pad=8)  # fmt: skip
     numbers.set_axis_off()
     for place, (error, r) in enumerate(zip(off, radius, strict=True)):
-        text = f"{_format_signed(error)} ± {_format_count(r)}"
+        text = f"{_format_signed(error)} ± {format_ends(0.0, r, 0)[1]}"
         numbers.text(0, place, text, va="center", fontsize=9, color=colour)
     return float(seen.min()), float(seen.max())
 
