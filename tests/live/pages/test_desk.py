@@ -98,7 +98,10 @@ def test_surveys_and_drafts_come_back(ask, place):
     first = ask()
     for _ in range(2):
         draft = first("/api/preview", SURVEY).json()["draft"]
-        assert first(f"/drafts/{draft}").status_code == 200
+        shown = first(f"/drafts/{draft}")
+        assert shown.status_code == 200
+        assert shown.headers["content-type"] == "application/json"
+        assert shown.headers["cache-control"] == "no-store"
         assert first("/api/collections", {"draft": draft}).status_code == 200
         assert first(f"/drafts/{draft}").status_code == 404
     key = first("/api/drafts", {"key": "", "content": FORM}).json()["key"]
