@@ -35,6 +35,7 @@ NAMES = (
     "bounds",
     "categories",
     "import_time",
+    "start",
     "live",
 )
 
