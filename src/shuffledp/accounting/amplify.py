@@ -238,7 +238,7 @@ def profile(
 def _bound_check_in(
     epsilon0: float, n: int, check_in: float, randomizer: Local | None
 ) -> list[Bound]:
-    """Return what holds if everybody takes part with probability `check_in` only, by a secret coin of her own."""
+    """Bound the guarantee if everybody takes part with probability `check_in` only, by a secret coin of her own."""
 
     def bound(name: str, proof: str, blankets: tuple[Blanket, ...]) -> Bound:
         thinned = tuple(thin(each, check_in) for each in blankets)
@@ -269,7 +269,7 @@ def _check_alone(name: str, value: object, given: Mapping[str, object]) -> None:
 
 
 def _generic_bounds(epsilon0: float, n: int, total_variation: float | None) -> list[Bound]:
-    """Return what holds for every epsilon0-local randomizer."""
+    """List the bounds that hold for every epsilon0-local randomizer."""
     older, newer = clones_2021(epsilon0=epsilon0, n=n), clones_2023(epsilon0=epsilon0, n=n)
     bounds = [
         Bound(name=OLDER, proof=_CLONES_2021, curve=older),

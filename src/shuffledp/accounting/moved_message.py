@@ -609,7 +609,7 @@ def _find_width(mean: float, growths: Floats) -> float:
 
 
 def _count_columns(t: float, growths: Floats) -> int:
-    """Return how many columns below the largest k matter: what lies beyond them is bounded by the tail."""
+    """Count the columns below the largest k that matter: what lies beyond them is bounded by the tail."""
     last = np.array([t])
     least, most = float(growths.min()), float(growths.max())
     between = _place(last, least) - _place(last, most)

@@ -361,7 +361,7 @@ def _spread_thresholds(values: Floats) -> Floats:
 
 
 def _count_at_least(values: Floats, thresholds: Floats, sign: int) -> Floats:
-    """Return how many values are in each event."""
+    """Count the values in each event."""
     ranked = np.sort(values)
     if sign > 0:
         return (len(ranked) - np.searchsorted(ranked, thresholds, side="left")).astype(np.float64)

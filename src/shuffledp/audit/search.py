@@ -98,7 +98,7 @@ class Lattice:
             self._check_size(t, len(self.levels[-1]))
 
     def _count_multisets(self, t: int) -> int:
-        """Return how many multisets of t sends there are: the views, if everybody sends one message."""
+        """Count the multisets of t sends: the views, if everybody sends one message."""
         return math.comb(t + len(self.sends) - 1, t)
 
     def _check_size(self, users: int, views: int) -> None:

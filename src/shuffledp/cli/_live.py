@@ -40,7 +40,7 @@ def open_home(folder: Path, instance: str | None = None) -> sdp.live.serve.Home:
 
 
 def read_certificate(tls: str | None) -> sdp.live.serve.Certificate | None:
-    """Return what `--tls CERT,KEY` names."""
+    """Read the files that `--tls CERT,KEY` names."""
     return None if tls is None else sdp.live.serve.Certificate.read(tls)
 
 

@@ -76,7 +76,7 @@ class Meter:
 
 
 def _name_work(progress: Progress) -> tuple[str, str]:
-    """Return what is being done, and what is counted."""
+    """Name what is being done, and what is counted."""
     from rich.filesize import decimal
 
     if progress.estimating:

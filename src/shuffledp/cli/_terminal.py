@@ -528,7 +528,7 @@ def _draw_bar(value: float, left: int, right: int, scale: float, low: float) -> 
 
 
 def draw_gauge(row: Number, limits: tuple[float, float], width: int) -> list[str]:
-    """Return where one number lies between the limits that are publicly known.
+    """Draw where one number lies between the limits that are publicly known.
 
     >>> for line in draw_gauge(Number("mean", 30.0, 1.0, 20.0, 40.0), (0, 120), 40): print(line)
     0 ──────├─●──┤────────────────────── 120

@@ -256,7 +256,7 @@ _FEWEST = 1 << 15  # codes that are worth the packing
 
 
 def count_codes(codes: Codes, size: int) -> Counts:
-    """Return how many of the codes are 0, 1, ..., size - 1.
+    """Count the codes that are 0, 1, ..., size - 1.
 
     >>> count_codes(np.array([2, 0, 2]), 4)
     array([1, 0, 2, 0])
@@ -316,7 +316,7 @@ class CodeCounter:
         return codes
 
     def total(self) -> Counts:
-        """Return how many there were of each code."""
+        """Return the count of each code."""
         counts, cells = self._counts.copy(), self._cells
         while len(cells) > 0:
             lanes = cells.reshape(1 << self._bits, -1)  # by the highest code that is left
@@ -359,7 +359,7 @@ class Tally:
         return Tally(counts=self.counts + other.counts, users=self.users + other.users)
 
     def people(self) -> int:
-        """Return how many people it is of: at least one, or there is nothing to estimate.
+        """Return the number of people in it: at least one, or there is nothing to estimate.
 
         >>> Tally(counts=np.array([0, 0]), users=0).people()
         Traceback (most recent call last):
@@ -391,7 +391,7 @@ class Analyzer(Protocol):
 
 
 def message_tally(shuffled: Shuffled, alphabet: int) -> Tally:
-    """Return how often each message 0 .. alphabet-1 occurs.
+    """Count each of the messages 0 .. alphabet-1.
 
     >>> message_tally(Shuffled(payload=np.array([2, 0, 2]), users=3), 4).counts
     array([1, 0, 2, 0])
@@ -411,7 +411,7 @@ def check_messages(payload: NDArray[Any], alphabet: int) -> None:
 
 
 def tally_ones(shuffled: Shuffled) -> Tally:
-    """Return how many messages there are, if every one of them is the number 1.
+    """Count the messages, if every one of them is the number 1.
 
     >>> tally_ones(Shuffled(payload=np.array([1, 1]), users=3)).counts
     array([2])
@@ -423,7 +423,7 @@ def tally_ones(shuffled: Shuffled) -> Tally:
 
 
 def bit_tally(shuffled: Shuffled, k: int) -> Tally:
-    """Return how many of the bit vectors have each of their k bits set.
+    """Count, for each of the k bits, the vectors that have it set.
 
     >>> bit_tally(Shuffled(payload=np.array([[1, 0], [1, 1]], dtype=bool), users=2), 2).counts
     array([2, 1])

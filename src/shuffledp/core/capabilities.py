@@ -20,10 +20,10 @@ class Stream(Protocol):
     """Deals the tally of a domain that nobody can list, some codes at a time."""
 
     def deal_words(self, codes: Codes, times: Counts, source: WordSource) -> Counts:
-        """Return what the messages of times[i] people with each of these codes add to the tally, without their noise."""
+        """Draw what the messages of times[i] people with each of these codes add to the tally, without their noise."""
 
     def deal_noise(self, n: int, source: WordSource) -> Counts:
-        """Return what the noise of n people adds to the tally."""
+        """Draw what the noise of n people adds to the tally."""
 
 
 class Sight(Protocol):
@@ -140,7 +140,7 @@ class Capabilities:
     ] = None
 
     def declared(self) -> dict[str, Any]:
-        """Return what is offered, by name."""
+        """List the capabilities that are offered, by name."""
         every = ((each.name, getattr(self, each.name)) for each in fields(Capabilities))
         return {name: offered for name, offered in every if offered is not None}
 

@@ -251,7 +251,7 @@ def arrange(picture: Picture, kept: list[Number]) -> tuple[list[Number], dict[in
 
 
 def count_decimals(table: list[Number]) -> int:
-    """Return how many decimals show two digits of the smallest standard error; none if all is whole.
+    """Count the decimals that show two digits of the smallest standard error; none if all is whole.
 
     >>> count_decimals([Number("a", 12.3456, 0.0123, 12.32, 12.37)]), count_decimals([Number("a", 9.0, 2.5, 4.0, 14.0)])
     (3, 0)
@@ -267,7 +267,7 @@ def count_decimals(table: list[Number]) -> int:
 
 
 def count_error_decimals(table: list[Number]) -> int:
-    """Return how many decimals show two digits of the smallest standard error.
+    """Count the decimals that show two digits of the smallest standard error.
 
     >>> [count_error_decimals([Number("a", 9.0, stderr, 4.0, 14.0)]) for stderr in (2.5, 25.0)]
     [1, 0]
@@ -453,7 +453,7 @@ def pad_labels(labels: Sequence[str], most: int = _LABEL) -> list[str]:
 
 
 def measure_text(text: str) -> int:
-    """Return how many columns of a terminal a text takes: letters of East Asia take two, accents none.
+    """Count the columns of a terminal that a text takes: letters of East Asia take two, accents none.
 
     >>> measure_text("bus"), measure_text("東京"), measure_text("e\u0301")
     (3, 4, 1)
@@ -475,7 +475,7 @@ def _make_whole(row: Number) -> Number:
 
 
 def name_columns(level: float) -> list[str]:
-    """Return what stands above the columns of `format_rows`.
+    """Return the headings of the columns of `format_rows`.
 
     >>> name_columns(0.95)
     ['', 'estimate', 'std. error', '95% interval']
@@ -648,7 +648,7 @@ def draw_steps(picture: Picture, width: int) -> list[str]:
 
 
 def _mark(share: float, least: float, value: float, most: float) -> str:
-    """Return what stands in a line of text: the curve, the band, or nothing."""
+    """Choose the character at a place: of the curve, of the band, or a space."""
     half = 0.5 / (_ROWS - 1)
     if abs(value - share) <= half:
         return "●"

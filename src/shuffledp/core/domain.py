@@ -324,7 +324,7 @@ class Reals:
 
 
 def rounding_words(domain: Domain) -> int:
-    """Return how many words of their tape people take to get from a place to a code: one if values are real.
+    """Count the words of a tape that it takes to get from a place to a code: one if values are real.
 
     >>> rounding_words(Bits()), rounding_words(Reals(lower=0.0, upper=1.0, steps=10))
     (0, 1)

@@ -297,7 +297,7 @@ class ShuffleProtocol:
         return each if self.values == 1 else Cost.add([each] * self.values, each.bits_per_message)
 
     def count_people(self, inputs: int) -> int:
-        """Return how many people have so many values together; refuse a part of somebody.
+        """Count the people who have so many values together; refuse a part of somebody.
 
         >>> from shuffledp import protocols
         >>> several = protocols.make("several_values", values=2, inner="krr", options={"k": 4}, epsilon=1.0)
@@ -337,7 +337,7 @@ class ShuffleProtocol:
         return self.offers.deal is not None
 
     def guarantee_if(self, honest: float) -> Guarantee:
-        """Return what is left if only this share of the people who take part follows the protocol.
+        """Return the guarantee that is left if only this share of the people who take part follows the protocol.
 
         >>> from shuffledp import protocols
         >>> protocols.krr.make_local(k=4, epsilon=1.0).guarantee_if(honest=0.5).epsilon
@@ -420,7 +420,7 @@ def _same_numbers(one: Domain, other: Domain) -> bool:
 
 
 def honest_users(n: int, honest: float) -> int:
-    """Return how many of n users a fraction `honest` is, rounded down.
+    """Count a fraction `honest` of n users, rounded down.
 
     >>> honest_users(1001, 0.9)
     900

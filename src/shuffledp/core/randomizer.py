@@ -69,7 +69,7 @@ class Messages:
 
     @classmethod
     def join(cls, parts: Sequence["Messages"], starts: Sequence[int] | None = None) -> "Messages":
-        """Return what the same users send in several parts; the start of a part is added to its messages.
+        """Join what the same users send in several parts; the start of a part is added to its messages.
 
         >>> Messages.join([Messages.one_each(np.array([3, 1])), Messages.one_each(np.array([0, 0]))], (0, 10)).payload
         array([ 3,  1, 10, 10])
@@ -84,7 +84,7 @@ class Messages:
         )
 
     def of(self, user: int) -> tuple[Message, ...]:
-        """Return what one user sends, in order.
+        """Return the messages of one user, in order.
 
         >>> Messages.one_each(np.array([[1, 0], [1, 1]])).of(0)
         ((1, 0),)
@@ -157,7 +157,7 @@ def check_randomizer(name: str, value: Any, requirement: str) -> Randomizer:
 
 
 def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Messages:
-    """Return what the devices of users with these values send.
+    """Run the devices of users with these values, and return their messages.
 
     >>> from shuffledp import SeededWords, protocols
     >>> krr = protocols.krr.KRR(k=4, epsilon0=3.0)
@@ -171,12 +171,12 @@ def randomize(randomizer: Randomizer, values: ArrayLike, rng: WordSource) -> Mes
 
 
 def tape_width(randomizer: Randomizer) -> int:
-    """Return how many words one person takes: those of the randomizer, and one for rounding if values are real."""
+    """Count the words that one person takes: those of the randomizer, and one for rounding if values are real."""
     return randomizer.words_per_input + rounding_words(randomizer.domain)
 
 
 def encode_places(randomizer: Randomizer, places: Codes, words: Words) -> Messages:
-    """Return what people at places[n] of the domain send, with words[n, tape_width]: rounded, then randomized.
+    """Round and randomize people at places[n] of the domain, with words[n, tape_width].
 
     >>> from shuffledp import Reals, protocols
     >>> half = protocols.duchi.Duchi(domain=Reals(lower=0.0, upper=1.0, steps=1), epsilon0=9.0)
@@ -257,7 +257,7 @@ class MessageCode(Protocol):
 
 
 def report_bytes(slots: int, message_size: int, token: int = 0) -> int:
-    """Return how many bytes a report has in an upload: messages are encrypted one by one, then together.
+    """Count the bytes of a report in an upload: messages are encrypted one by one, then together.
 
     >>> report_bytes(slots=1, message_size=1)
     104

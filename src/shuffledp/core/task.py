@@ -277,7 +277,7 @@ class Task(ABC):
 
     @abstractmethod
     def arguments(self) -> Mapping[str, Any]:
-        """Return what the makers of protocols may want to know: k, lower, upper, steps, task, ..."""
+        """Return the parameters that makers of protocols may take: k, lower, upper, steps, task, ..."""
 
     @abstractmethod
     def sensitivity(self, n: int) -> float:
@@ -289,7 +289,7 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, estimate: Value, truth: Value) -> float:
-        """Return how wrong an estimate is: the squared error, averaged over bins, or what the class says."""
+        """Measure how wrong an estimate is: by the squared error, averaged over bins, or what the class says."""
 
     def convert(self, estimate: Estimate) -> Estimate:
         """Return its answer, from the estimate of the protocol that was asked: the same, unless another task was."""
@@ -301,12 +301,12 @@ class Task(ABC):
 
     @classmethod
     def tell(cls, estimate: Estimate) -> tuple[str, ...]:
-        """Return what readers of this estimate should know."""
+        """Say what readers of this estimate should know."""
         return ()
 
     @classmethod
     def details(cls, estimate: Estimate) -> Mapping[str, Any]:
-        """Return what a result says beyond its numbers, for JSON."""
+        """Return the fields of a result beyond its numbers, for JSON."""
         return {}
 
     def fit(self, n: int, epsilon: float) -> "Task":
@@ -314,7 +314,7 @@ class Task(ABC):
         return self
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what readers of the answer should know about the domain."""
+        """Say what readers of the answer should know about the domain."""
         return ()
 
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
@@ -322,12 +322,12 @@ class Task(ABC):
         return None
 
     def relate(self, n: int) -> float:
-        """Return what an error is relative to: everybody, or the whole range."""
+        """Return the number that an error is relative to: everybody, or the whole range."""
         return 1.0 if self.average else float(n)
 
     @classmethod
     def scale(cls, n: int) -> int:
-        """Return how many answers make a total: n for averages, otherwise 1."""
+        """Return the number of answers that make a total: n for averages, otherwise 1."""
         return n if cls.average else 1
 
     @classmethod
@@ -347,7 +347,7 @@ class Task(ABC):
     def columns(
         cls, *, rmse: float, n: int, worst: float | None = None, found: float | None = None
     ) -> dict[str, float | None]:
-        """Return what stands beside the RMSE in a plan, by heading."""
+        """Return the columns of a plan beside the RMSE, by heading."""
         beside: dict[str, float | None] = {}
         if cls.average:
             beside[f"of {cls.answer}"] = rmse / n
@@ -359,7 +359,7 @@ class Task(ABC):
 
     @classmethod
     def show(cls, estimate: Estimate, level: float = 0.95) -> Picture:
-        """Return what to draw: bars, or the place of one number between the ends that are publicly known."""
+        """Describe what to draw: bars, or the place of one number between the ends that are publicly known."""
         shown = make_picture(estimate, level, label=cls.name)
         people = estimate.limits[1] if cls.counts and math.isfinite(estimate.limits[1]) else None
         return replace(shown, whole=cls.counts or cls.people, people=people)

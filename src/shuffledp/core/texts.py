@@ -191,7 +191,7 @@ class Texts:
         return _accept(self, array.tolist())
 
     def complain(self, fault: int) -> str:
-        """Return what is wrong, in words."""
+        """Say what is wrong, in words."""
         if fault == MISSING:
             return "is empty"
         if fault == UNKNOWN:
@@ -296,7 +296,7 @@ class Keys:
         return _accept(self, array.tolist())
 
     def complain(self, fault: int) -> str:
-        """Return what is wrong, in words."""
+        """Say what is wrong, in words."""
         if fault == MISSING:
             return "is missing"
         if fault == UNKNOWN:

@@ -93,7 +93,7 @@ def looks_like_person(names: Sequence[str]) -> list[str]:
 
 
 def spell_names(array: Any) -> Any:
-    """Return how people are named, as texts: 17 is 17.0, whichever tool wrote it and whatever the type.
+    """Write the names of people as texts: 17 is 17.0, whichever tool wrote it and whatever the type.
 
     Otherwise somebody whose rows lie in two files would be two people, and protected only half as well.
 
@@ -250,7 +250,7 @@ class People:
         return self.reduce
 
     def tell(self, how: Reduce) -> str:
-        """Return what became of the rows, for readers of the answer.
+        """Say what became of the rows, for readers of the answer.
 
         >>> print(People.read("visitor").tell(Reduce.SUM))
         Each value of visitor is one person, who counts once, with the sum of their rows.
@@ -371,7 +371,7 @@ def write_direct(reduction: "Reduction", whole: tuple[bool, ...]) -> str | None:
 
 
 def count_rows(connection: Any, reduction: "Reduction") -> int:
-    """Return how many rows the files have: they say so themselves."""
+    """Count the rows of the files, which say so themselves."""
     tables = map(read_table, reduction.column.files)
     return sum(connection.sql(f"select count(*) from {each}").fetchone()[0] for each in tables)
 

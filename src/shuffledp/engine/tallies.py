@@ -131,7 +131,7 @@ class Reading:
 
     @classmethod
     def read_dict(cls, content: Mapping[str, Any]) -> "Reading":
-        """Return what `to_dict` wrote.
+        """Read what `to_dict` wrote.
 
         >>> Reading.read_dict(Reading(name="pet", task="count").to_dict()).task
         'count'
@@ -229,7 +229,7 @@ class Form:
 
     @classmethod
     def read_dict(cls, content: Any) -> "Form":
-        """Return what `to_dict` wrote.
+        """Read what `to_dict` wrote.
 
         >>> Form.read_dict({})
         Traceback (most recent call last):

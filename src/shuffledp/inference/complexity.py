@@ -156,7 +156,7 @@ class _Search:
         return self._tell(chosen.name, order, n, low, share, method)
 
     def _choose(self, protocol: str | None, start: float) -> tuple[int, int, Candidate]:
-        """Return how many are enough, how many too few, and with which protocol."""
+        """Find how many are enough, how many too few, and with which protocol."""
         able = [each for each in self._list() if protocol in (None, each.name)]
         if not able:
             raise ParameterError("protocol", protocol, f"must be one for a {self.task.name}")
@@ -280,7 +280,7 @@ def _bisect(is_enough: Callable[[int], bool], start: int) -> tuple[int, int]:
 def counting_order(
     *, k: int, alpha: float, beta: float, epsilon: float, delta: float, model: str
 ) -> Order:
-    """Return what theory says is *sufficient*, as an order; k is 1 for a count.
+    """State what theory says is *sufficient*, as an order; k is 1 for a count.
 
     >>> print(counting_order(k=1, alpha=0.01, beta=0.05, epsilon=1.0, delta=0.0, model="local"))
     ln(k/beta) (e^epsilon + 1)^2 / (alpha^2 (e^epsilon - 1)^2) = 1.403e+05 (an order, constants 1; Warner 1965; Bassily, Smith 2015)
@@ -327,7 +327,7 @@ def sample_complexity(
     model: str = "shuffle",
     **options: Any,
 ) -> SampleComplexity:
-    """Return how many people are *sufficient* for `task` in a model, with the protocols of this library.
+    """Find how many people are *sufficient* for `task` in a model, with the protocols of this library.
 
     | task | alpha | options |
     |---|---|---|
@@ -442,7 +442,7 @@ def learning_order(
     model: str = "shuffle",
     protocol: str | None = None,
 ) -> Order:
-    """Return what theory says about n, as an order; constants are 1, so it is not a number of people.
+    """State what theory says about n, as an order; constants are 1, so it is not a number of people.
 
     >>> print(learning_order(k=100, alpha=0.1, epsilon=1.0, model="central"))
     k / alpha^2 + k / (alpha epsilon) = 1.1e+04 (an order, constants 1; Diakonikolas, Hardt, Schmidt 2015)
@@ -595,7 +595,7 @@ def _choose_next(here: _Point, alpha: float, too_few: int, enough: _Point | None
 
 
 def _slope(before: _Point | None, n: int, mean: float) -> float:
-    """Return how fast the error falls, d log(error) / d log(n): between -1 (noise) and -1/2 (sampling)."""
+    """Estimate how fast the error falls, d log(error) / d log(n): between -1 (noise) and -1/2 (sampling)."""
     if before is None:
         return -0.7
     step = math.log(n / before.n)

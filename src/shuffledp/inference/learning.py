@@ -294,7 +294,7 @@ class Source(Protocol):
         """What is promised; None if nothing is."""
 
     def accuracy(self, n: int) -> Accuracy:
-        """Return how far off the distribution of n people will be."""
+        """Foresee how far off the distribution of n people will be."""
 
     def release(self, codes: Codes, rng: WordSource) -> Estimate:
         """Return the counts of these people's categories."""

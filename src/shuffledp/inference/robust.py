@@ -52,7 +52,7 @@ def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
 
 
 def _find_reach(protocol: ShuffleProtocol, liars: int) -> Fraction | float:
-    """Return how far the reports of these liars can move the answer, at most."""
+    """Bound how far the reports of these liars can move the answer."""
     offers, messages = protocol.offers, liars * protocol.cost.messages_max
     if offers.influence is not None and not math.isinf(influence := offers.influence()):
         return messages * influence
@@ -186,7 +186,7 @@ def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
 
 
 def protect_members(group: Guarantee, *, n: int, honest: int, chance: float) -> Guarantee:
-    """Return what a group's guarantee is worth to one of n people who are put into groups at random.
+    """Bound what a group's guarantee is worth to one of n people who are put into groups at random.
 
     `honest` of the n are honest, and `chance` is that of a group with fewer than its guarantee counts on.
 

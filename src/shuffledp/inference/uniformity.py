@@ -368,11 +368,11 @@ class Vote:
         return round(self.level * (self.runs + 1))
 
     def p_value(self, rejections: int) -> float:
-        """Return how likely that number of groups, or more, reject if all values are uniform."""
+        """Return the probability that so many groups, or more, reject if all values are uniform."""
         return binomial_tail(self.voters, self.level, rejections)
 
     def miss(self, miss: float) -> float:
-        """Return how likely the vote accepts if each group accepts with probability `miss`."""
+        """Return the probability that the vote accepts if each group accepts with probability `miss`."""
         needed = self.needed
         return 1 - binomial_tail(self.voters, 1 - miss, needed)
 

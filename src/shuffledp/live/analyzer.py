@@ -172,7 +172,7 @@ class Analyzer:
         return self._secrets.sign
 
     def results(self) -> list[dict[str, Any]]:
-        """Return what was published, window after window."""
+        """List what was published, window after window."""
         windows = [window for window, state in self.states().items() if state == "published"]
         return [self._read_result(window) for window in windows]
 
@@ -322,7 +322,7 @@ class Analyzer:
         return new
 
     def receipt(self, window: int) -> bytes:
-        """Return what the shuffler gets once the batch is stored safely."""
+        """Sign the receipt that the shuffler gets once the batch is stored safely."""
         manifest = self._find_manifest(window)
         if manifest is None:
             raise WireError("not_ready", f"there is no batch of window {window} yet")
@@ -378,7 +378,7 @@ class Analyzer:
         }
 
     def count_dropped(self, window: int) -> dict[str, int]:
-        """Return how many messages of a window were dropped, by reason; results with our noise state them."""
+        """Count the messages of a window that were dropped, by reason; results with our noise state them."""
         if self.collection.by_servers:
             if self.states().get(window) != "published":
                 return {}

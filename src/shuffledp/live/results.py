@@ -116,12 +116,12 @@ def _find_level(result: Mapping[str, Any]) -> float:
 
 
 def draw(question: Question, result: Mapping[str, Any]) -> Picture:
-    """Return what there is to draw of a published answer: as of a file, by its task."""
+    """Describe the picture of a published answer: as of a file, by its task."""
     return question.asks.show(read_estimate(question, result), _find_level(result))
 
 
 def _count_asked(answer: Mapping[str, Any]) -> int:
-    """Return how many people the numbers are about."""
+    """Count the people whom the numbers are about."""
     return int(answer.get("of", answer["people"]))
 
 
@@ -274,7 +274,7 @@ def write_xlsx(results: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def describe_collection(collection: Collection) -> dict[str, Any]:
-    """Return what the pages of results say about a collection."""
+    """Describe a collection for the pages of results."""
     return {
         "id": collection.id.hex(),
         "title": collection.title,

@@ -156,7 +156,7 @@ class Store(Protocol):
         """Make known which tokens a third party gave out, by their SHA-256."""
 
     def count_tokens(self, hashes: Sequence[bytes]) -> dict[str, int]:
-        """Return how many of these tokens are unused, spent, and unknown."""
+        """Count which of these tokens are unused, spent, and unknown."""
 
 
 def judge(
@@ -175,7 +175,7 @@ def judge(
 
 
 def end_window(collection: Collection, count: int) -> State:
-    """Return what becomes of a window with so many reports."""
+    """Choose what becomes of a window with so many reports."""
     enough = count >= collection.pledge.min_batch
     return State.SEALED if enough else State.EXPIRED
 

@@ -97,7 +97,7 @@ class FrequencyList:
         return released
 
     def estimate(self, released: ArrayLike) -> Estimate:
-        """Return what was released as numbers with errors, the first place first; zeros are left out.
+        """Read what was released as numbers with errors, the first place first; zeros are left out.
 
         >>> flowers = FrequencyList(n=150, epsilon=2.0)
         >>> print(flowers.estimate([58, 46, 44, 3, 1]))
@@ -115,7 +115,7 @@ class FrequencyList:
         return Estimate(value=values, error=error, limits=(0.0, float(self.n)), labels=names)
 
     def count_certain(self, released: ArrayLike, level: float) -> int:
-        """Return how many of the places are above what noise alone reaches: with this confidence, at least that many
+        """Count the places that are above what noise alone reaches: with this confidence, at least that many
         values exist.
 
         Places are tested in turn, up to the first that may be noise, so no place is the one too many with a

@@ -98,7 +98,7 @@ class GeometricTree:
         return self.question.variance(self._leaves(self.n))
 
     def accuracy(self, beta: float) -> float:
-        """Return how far off any count of people up to a cell is, at most, except with probability beta."""
+        """Bound how far off any count of people up to a cell is, except with probability beta."""
         return self._leaves(self.n).bound_prefixes(fraction_of_one("beta", beta))
 
 

@@ -117,5 +117,5 @@ class Several:
         return [unit / share(self.promise, each) for each in rest]
 
     def accuracy(self, beta: float) -> float:
-        """Return what no answer is off by more than, each in its own unit, except with probability beta."""
+        """Bound how far off each answer is, in its own unit, except with probability beta."""
         return max(part.accuracy(beta / len(self.parts)) for part in self.parts)

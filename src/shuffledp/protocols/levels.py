@@ -185,7 +185,7 @@ def _place_cells(others: int, mean: Fraction) -> tuple[Floats, Floats]:
 
 
 def estimate_hidden(counts: Counts, levels: Levels) -> Floats:
-    """Return how many people hold each category, from the messages of all levels together.
+    """Estimate how many people hold each category, from the messages of all levels together.
 
     Unbiased if the levels do not depend on the values: each level is then a random part of the people.
 

@@ -541,7 +541,7 @@ class LocalWordsAnalyzer:
         return list_words(self.device.domain, found, found.values, stderr, n)
 
     def count(self, tally: Tally, words: ArrayLike) -> Estimate:
-        """Return how many people have each of these words, chosen before looking: found or not, without bias.
+        """Count the people who have each of these words, chosen before looking: found or not, without bias.
 
         >>> from shuffledp import SeededWords, run
         >>> made = make_local(alphabet="letters", max_length=4, epsilon=4.0, seed=1)

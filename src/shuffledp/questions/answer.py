@@ -68,7 +68,7 @@ _SHARES = 10  # shares of a population that a remark lists
 
 
 def name_task(task: str, by: str | None) -> str:
-    """Return what is asked, and of which groups.
+    """Name what is asked, and of which groups.
 
     >>> name_task("count", None), name_task("count", "way")
     ('count', 'count by way')
@@ -241,7 +241,7 @@ class Release(ABC):
         return replace(self, answers=tuple(answers))
 
     def _describe_promise(self) -> dict[str, Any]:
-        """Return what is promised against whom, as JSON has it."""
+        """Describe what is promised against whom, as JSON has it."""
         summed: dict[str, Any] | None = None
         if (promise := self.guarantee_of_sum) is not None:
             summed = {"against": "readers of nothing but the sum"}
@@ -408,7 +408,7 @@ class Answer(Release):
         return tell_dropped(self.invalid, self.rows, self.n)
 
     def explain(self) -> str:
-        """Return what was promised to whom, and what happened in this run, in plain words."""
+        """Explain what was promised to whom, and what happened in this run, in plain words."""
         from shuffledp.accounting.explain import explain
 
         said = [explain(self.protocol, self.shuffles, self.guarantee), *self.covers]
@@ -568,7 +568,7 @@ class SurveyAnswer(Release):
         raise ParameterError("question", name, f"must be one of {names}")
 
     def explain(self) -> str:
-        """Return what was promised to whom, in plain words."""
+        """Explain what was promised to whom, in plain words."""
         from shuffledp.accounting.explain import explain
 
         return "\n\n".join([explain(self.protocol, self.shuffles, self.guarantee), *self.remarks])

@@ -110,7 +110,7 @@ def tell_people(n: int, *, several: bool = False) -> str:
 
 
 def tell_moments(moments: str | None) -> list[str]:
-    """Return what dates are counted in."""
+    """Say what dates are counted in."""
     if moments is None:
         return []
     return [f"Dates are counted in {moments} since 1970-01-01, and so are their errors."]
@@ -135,7 +135,7 @@ def tell_filter(where: Filter | None) -> list[str]:
 def tell_weaker(
     protocol: ShuffleProtocol | CentralMechanism, n: int, *, apart: bool = False
 ) -> str | None:
-    """Return what is lost if fewer people took part than the noise was made for; None if nothing is.
+    """Say what is lost if fewer people took part than the noise was made for; None if nothing is.
 
     `apart`: n people are those of the smallest of several shuffles.
 
@@ -163,7 +163,7 @@ def expose(
     declared: Declared | None = None,
     policy: OnInvalid = OnInvalid.ERROR,
 ) -> tuple[str, ...]:
-    """Return what of the answers is not private, and why."""
+    """Say what of the answers is not private, and why."""
     seeded = (SEEDED,) if isinstance(rng, SeededWords) else ()
     exposed = None if where is None else where.expose()
     own = () if declared is None else declared.not_private
@@ -174,7 +174,7 @@ def expose(
 def explain_run(
     engine: str, curated: bool, dealt: bool, dropped: str | None, policy: OnInvalid | None
 ) -> str:
-    """Return what the machine that held the column did, and what became of invalid values.
+    """Say what the machine that held the column did, and what became of invalid values.
 
     >>> explain_run("duckdb", curated=True, dealt=False, dropped=None, policy=None)[:49]
     'In this run. One machine (duckdb) held the raw co'
@@ -194,7 +194,7 @@ def _explain_covered(policy: OnInvalid | None) -> Iterator[str]:
 
 
 def tell_dropped(invalid: Mapping[str, int] | None, rows: int | None, n: int) -> str | None:
-    """Return how many people were left out, if somebody was.
+    """Say how many people were left out, if somebody was.
 
     >>> tell_dropped({"null": 1, "nan": 0}, 10, 9)
     "1 of 10 values were invalid (null 1) and were left out: n is 9, and the promise is made for that many. These numbers are exact: that somebody's value was left out is not protected."
@@ -220,7 +220,7 @@ def list_reasons(invalid: Mapping[str, int]) -> str:
 
 
 def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
-    """Return how many values became 'other' or the end of a range, for the operator alone; None: none did.
+    """Say how many values became 'other' or the end of a range, for the operator alone; None: none did.
 
     >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
     '1 invalid value (out_of_range 1) was moved to the end of the range'
@@ -268,7 +268,7 @@ def remark(survey: "Survey", task: Task, n: int, *, compare: bool) -> Iterator[s
 
 
 def remark_on(task: Task) -> tuple[str, ...]:
-    """Return what a task says of itself to a curator, who adds up the numbers themselves."""
+    """Say what a curator, who adds up the numbers themselves, should know of a task."""
     return () if isinstance(task, Mean | Sum) else task.remarks()
 
 

@@ -170,7 +170,7 @@ def _find_missing(text: str, path: str) -> set[str]:
 
 
 def measure_labels(labels: Sequence[str]) -> float:
-    """Return how many inches the labels of an axis need: letters of East Asia and boxes are wider than others.
+    """Measure how many inches the labels of an axis need: letters of East Asia and boxes are wider than others.
 
     >>> measure_labels(["abc"]) < measure_labels(["abcd"]) < measure_labels(["wwww"])
     True

@@ -119,7 +119,7 @@ def task_named(name: str) -> type[Task]:
 
 
 def show_answer(task: str, estimate: Estimate, level: float) -> Picture:
-    """Return what to draw of the answer to a question, which may have been asked by group.
+    """Describe what to draw of the answer to a question, which may have been asked by group.
 
     >>> from shuffledp import protocols, run
     >>> estimate = run(protocols.rr.make_local(epsilon=1.0), [True, False])

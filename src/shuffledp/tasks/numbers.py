@@ -236,7 +236,7 @@ class Median(Quantiles):
 
 
 def count_halvings(size: int) -> int:
-    """Return how many questions "at most c?" find one of `size` values.
+    """Count the questions "at most c?" that find one of `size` values.
 
     >>> count_halvings(1000)
     10
@@ -245,7 +245,7 @@ def count_halvings(size: int) -> int:
 
 
 def bound_rank_error(group: int, stages: int, epsilon0: float, beta: float) -> float:
-    """Return how far the rank of a bisected quantile may be off, as a share of all, except with probability beta.
+    """Bound how far the rank of a bisected quantile may be off, as a share of all, except with probability beta.
 
     Each of the stages asks a group of people, by randomized response. Hoeffding's inequality, which holds for samples
     drawn without replacement as well, and a union over the stages.

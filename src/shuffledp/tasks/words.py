@@ -85,7 +85,7 @@ class Words(Task):
         return 2  # one word loses a person, another one gains one
 
     def count(self, values: ArrayLike) -> dict[str, int]:
-        """Return how many people have each word, the most frequent first."""
+        """Count the people who have each word, the most frequent first."""
         codes, times = np.unique(self.spelling.codes(values), return_counts=True)
         words = self.spelling.spell(codes)
         pairs = zip(words, times.tolist(), strict=True)

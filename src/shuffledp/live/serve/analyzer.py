@@ -227,7 +227,7 @@ def _run(
 def make_app(
     analyzer: Analyzer, waiting: dict[int, str], health: Health | None = None
 ) -> Starlette:
-    """Return what readers of the result see."""
+    """Make the application that readers of the result see."""
     from starlette.applications import Starlette
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route

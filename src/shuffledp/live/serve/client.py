@@ -130,7 +130,7 @@ def send(device: Device, collection: Collection, window: int, *, tries: int = 5)
 def send_upload(
     collection: Collection, body: bytes, reports: int, client: httpx.Client | None = None
 ) -> list[str | None]:
-    """Return what the shuffler says of each report of an upload."""
+    """Send an upload, and return what the shuffler says of each of its reports."""
     own = connect(collection.url) if client is None else client
     try:
         status, reply = ask(
@@ -233,7 +233,7 @@ class Operator:
             self._ask("POST", "/tokens", some)
 
     def count_tokens(self, hashes: list[bytes]) -> dict[str, int]:
-        """Return how many of these tokens are unused, spent, and unknown."""
+        """Count which of these tokens are unused, spent, and unknown."""
         counts = {"unused": 0, "spent": 0, "unknown": 0}
         for some in _split_hashes(hashes):
             for state, number in self._ask("POST", "/tokens/count", some).json().items():

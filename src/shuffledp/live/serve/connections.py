@@ -20,7 +20,7 @@ _MOST_CONNECTIONS = 4096
 
 
 def limit_connections() -> int:
-    """Return how many connections fit the files that this process may open, as many as it can get."""
+    """Count the connections that fit the files that this process may open, as many as it can get."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _SPARE_FILES
     wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

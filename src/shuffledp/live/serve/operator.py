@@ -508,7 +508,7 @@ def make_desk_app(desk: Planner, token: str) -> Starlette:
 
 
 def _explain(error: ShuffledpError) -> Response:
-    """Return what is wrong, and with which field."""
+    """Say what is wrong, and with which field."""
     named = error.name if isinstance(error, ParameterError) else None
     return problem(400, "refused", str(error), field=named)
 

@@ -227,7 +227,7 @@ def try_survey(
     where: Filter | str | None = None,
     on_invalid: OnInvalid | str = "error",
 ) -> tuple[Collection, dict[str, Any], Simulated]:
-    """Return what a collection would publish if the people of a file answered: a plan, tried before anybody is asked.
+    """Try a plan before anybody is asked: what a collection would publish if the people of a file answered.
 
     Messages are randomized and counted, and the noise of the servers is drawn, as in the real one; nothing is sealed or
     sent. This machine sees every value. `where` and `on_invalid` are those of `read_places`.

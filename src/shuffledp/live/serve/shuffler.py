@@ -224,7 +224,7 @@ class ShufflerServer:
         self._analyzer_seen: float | None = None
 
     def public(self) -> Starlette:
-        """Return what devices and the analyzer see."""
+        """Make the application that devices and the analyzer see."""
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
 
@@ -456,7 +456,7 @@ class ShufflerServer:
         return Response(status_code=204)
 
     def admin(self) -> Starlette:
-        """Return what the operator sees: on a Unix socket, with a bearer token, never for a browser."""
+        """Make the application that the operator sees: on a Unix socket, with a bearer token, never for a browser."""
         from starlette.applications import Starlette
         from starlette.routing import Route
 

@@ -64,7 +64,7 @@ def seal(plain: bytes, public: bytes, info: bytes) -> bytes:
 
 
 def open_sealed(sealed: bytes, secret: bytes, info: bytes) -> bytes:
-    """Return what was sealed for this key and this `info`; `WireError` otherwise.
+    """Open what was sealed for this key and this `info`; raise `WireError` otherwise.
 
     >>> open_sealed(bytes(60), bytes(range(32)), b"")
     Traceback (most recent call last):

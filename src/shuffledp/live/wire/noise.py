@@ -118,7 +118,7 @@ class Dummies:
         return edge if self.kind is DummyKind.COUNT else 2 * edge - edge**2
 
     def read(self, words: Words) -> Counts:
-        """Return how many messages each bin gets, from words[draws, 2].
+        """Read how many messages each bin gets from words[draws, 2].
 
         >>> Dummies(kind=DummyKind.COUNT, bins=2, rate=1.0, most=1, word_bits=1).read(
         ...     np.array([[1, 1]], dtype=np.uint8)

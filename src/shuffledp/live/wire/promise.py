@@ -111,7 +111,7 @@ in at most 99.96 % of cases'
 
 
 def add_floors(questions: Sequence[Question], *, one: bool = False) -> float:
-    """Return what is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
+    """Add up what is left of privacy for a whole report if the shuffler tells who sent what, rounded up.
 
     With `one` random question in a report, which does not depend on the answers, it is the largest of them.
 

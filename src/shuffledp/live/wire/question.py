@@ -54,7 +54,7 @@ _OF_NOISE = (
 
 
 def carry(protocol: ShuffleProtocol) -> MessageCode:
-    """Return how a live collection carries the messages of a protocol, or say why it cannot.
+    """Say how a live collection carries the messages of a protocol, or why it cannot.
 
     >>> from shuffledp import protocols
     >>> carry(protocols.krr.make_local(k=300, epsilon=1.0)).size
@@ -182,7 +182,7 @@ class Asking:
 
 
 def read_asking(content: object, name: str, task: str, labels: Sequence[str] | None) -> Asking:
-    """Return how a document asks a question, strictly; what it says must fit its task and its labels."""
+    """Read how a document asks a question, strictly; what it says must fit its task and its labels."""
     fields = Fields("asked", content)
     said = fields.text("kind", 20)
     if said not in [each.value for each in _kinds_of(task)]:
@@ -386,7 +386,7 @@ class Question:
         return tape_width(self.protocol.randomizer) + (self.range is not None)
 
     def randomize(self, places: Codes, words: Words) -> NDArray[Any]:
-        """Return what people at places[n] send, with words[n, width]."""
+        """Randomize people at places[n], with words[n, width]."""
         device = self.protocol.randomizer
         if self.range is None:
             return encode_places(device, places, words).payload

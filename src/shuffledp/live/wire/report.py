@@ -142,7 +142,7 @@ def open_inner(collection: Collection, window: int, inner: bytes, secret: bytes)
 
 
 def report_id(collection: Collection, window: int, inners: bytes) -> bytes:
-    """Return what makes two copies of a report one report."""
+    """Return the identity that copies of a report share."""
     content = _REPORT + collection.id + window.to_bytes(4, "big") + inners
     return hashlib.sha256(content).digest()[:16]
 
@@ -190,7 +190,7 @@ def split_upload(collection: Collection, body: bytes) -> list[bytes]:
 
 
 def open_report(collection: Collection, sealed: bytes, secrets: dict[int, bytes]) -> Opened:
-    """Return what the shuffler sees of a report, or `WireError`. `secrets` has the keys that are in use."""
+    """Open a report as far as the shuffler can, or raise `WireError`. `secrets` has the keys that are in use."""
     header = sealed[:2]
     if header[0] != SUITE:
         raise WireError("malformed", f"the suite {header[0]} is not {SUITE}")

@@ -345,7 +345,7 @@ class WordsAnalyzer:
         return list_words(self.device.domain, found, values, stderr, tally.people())
 
     def count(self, tally: Tally, words: ArrayLike) -> Estimate:
-        """Return how many people have each of these words, chosen before looking: found or not, without bias.
+        """Count the people who have each of these words, chosen before looking: found or not, without bias.
 
         >>> from shuffledp import SeededWords
         >>> made = make(n=20_000, alphabet="letters", max_length=4, epsilon=1.0, delta=1e-6, seed=1)
