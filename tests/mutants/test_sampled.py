@@ -445,6 +445,30 @@ def test_a_malformed_explanation_is_an_error(tmp_path, text):
         sample.load_explained(tmp_path)
 
 
+def test_lines_that_are_explained_are_those_of_the_sources():
+    """An explanation of a line that has changed explains nothing any more: change or remove it."""
+    sources = {
+        f"/{path.relative_to(ROOT).as_posix()}": [
+            line.strip() for line in path.read_text(encoding="utf-8").splitlines()
+        ]
+        for folder, ending in (("src/shuffledp", "py"), ("clients/js/src", "js"))
+        for path in (ROOT / folder).rglob(f"*.{ending}")
+    }
+
+    def stands(each):
+        wanted = [line.strip() for line in each.old.strip().splitlines()]
+        return any(
+            lines[start : start + len(wanted)] == wanted
+            for name, lines in sources.items()
+            if name.endswith(f"/{each.file}")
+            for start, line in enumerate(lines)
+            if line == wanted[0]
+        )
+
+    stale = [(each.file, each.old) for each in sample.load_explained() if not stands(each)]
+    assert stale == []
+
+
 def test_an_explanation_fits_the_change_and_no_other():
     text = TOY_TREE["src/shuffledp/core/toy.py"]
     why = sample.Explained(
