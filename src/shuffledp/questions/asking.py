@@ -1,4 +1,9 @@
-"""Ask one question, or a survey, of a file or a table."""
+"""Ask one question, or a survey, of a file or a table.
+
+One question is a survey of one. Whatever asks takes the same steps: open the columns, open the ledger (which refuses
+what no guarantee covers), prepare (read who is there, choose protocols, check the budget), answer, charge, show. The
+answer is charged before anybody sees it, so a crash in between costs budget and never privacy.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -354,7 +359,7 @@ def charge(
     entry = spending.charge(guarantee, note)
     try:
         yield
-    finally:
+    finally:  # even if showing it failed: some of it may have been seen
         tell(spending.mark_released(entry))
 
 
