@@ -3,6 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from threading import Event
+from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -221,3 +224,88 @@ def test_a_column_of_text_is_sent_as_text():
         spark._write_rows_schema(replace(reduction, column=typed))
         == "p0 long, v string, ok boolean"
     )
+
+
+class Tracked:
+    """A context of Spark whose jobs have stages, each with its tasks and those that are done."""
+
+    def __init__(self, jobs):
+        self.jobs, self.group, self.cancelled = jobs, None, []
+        self.cancelJobGroup = self.cancelled.append
+
+    def setJobGroup(self, group, said):
+        self.group = group
+
+    def statusTracker(self):
+        stages = {
+            number: each for job in self.jobs.values() for number, each in (job or {}).items()
+        }
+        jobs = {
+            number: None if job is None else SimpleNamespace(stageIds=[*job])
+            for number, job in self.jobs.items()
+        }
+
+        def tell_stage(number):
+            if stages[number] is None:
+                return None
+            return SimpleNamespace(numTasks=stages[number][0], numCompletedTasks=stages[number][1])
+
+        return SimpleNamespace(
+            getJobIdsForGroup=lambda group: [*jobs] if group == self.group else [],
+            getJobInfo=jobs.get,
+            getStageInfo=tell_stage,
+        )
+
+
+@pytest.mark.parametrize(
+    ("jobs", "share"),
+    [
+        ({}, 0.0),
+        ({1: None}, 0.0),
+        ({1: {}}, 0.0),
+        ({1: {10: None}}, 0.0),
+        ({1: {10: (0, 0)}}, 0.0),
+        ({1: {10: (8, 2)}}, 0.25),
+        ({1: {10: (8, 8)}}, 1.0),
+        ({1: {10: (8, 2), 11: (2, 2)}, 2: None, 3: {12: (4, 1), 13: None}}, 0.25),
+    ],
+)
+def test_progress_is_that_of_the_largest_stage(jobs, share):
+    context = Tracked(jobs)
+    context.group = "mine"
+    assert spark._measure_progress(context, "mine") == share
+    assert spark._measure_progress(context, "another") == 0.0
+
+
+def test_an_action_is_watched_and_its_result_returned(monkeypatch):
+    monkeypatch.setattr(spark, "_POLL_SECONDS", 0.001)
+    context, told = Tracked({1: {10: (4, 1)}}), []
+    job = SimpleNamespace(column=SimpleNamespace(rows_guess=100), show=told.append)
+
+    def act():
+        while not told:
+            sleep(0.001)
+        return ["rows"]
+
+    assert spark._watch(job, SimpleNamespace(sparkContext=context), act) == ["rows"]
+    assert (told[0], told[-1], set(told)) == (25, 100, {25, 100})
+    assert context.group.startswith("shuffledp ")
+    assert context.cancelled == []
+    job.column.rows_guess = None
+    told.clear()
+    assert spark._watch(job, SimpleNamespace(sparkContext=context), list) == []
+    assert set(told) == {0}
+
+
+def test_who_interrupts_an_action_cancels_it(monkeypatch):
+    monkeypatch.setattr(spark, "_POLL_SECONDS", 0.001)
+    context, interrupted = Tracked({}), Event()
+
+    def show(_):
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    job = SimpleNamespace(column=SimpleNamespace(rows_guess=100), show=show)
+    with pytest.raises(KeyboardInterrupt):
+        spark._watch(job, SimpleNamespace(sparkContext=context), interrupted.wait)
+    assert context.cancelled == [context.group]
