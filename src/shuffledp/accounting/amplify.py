@@ -328,7 +328,7 @@ def amplify_lower(
     randomizer: Local | None = None,
     honest: float = HONEST,
 ) -> float:
-    """Return an epsilon that no analysis can beat at this delta: the loss on explicit data sets.
+    """Find an epsilon that no analysis can beat at this delta: the loss on explicit data sets.
 
     For a bare `epsilon0` it is the worst over randomizers, so no theorem about all of them can give
     less; for a `randomizer` it is about that one.
@@ -367,7 +367,7 @@ def calibrate(
     randomizer: Callable[[float], Local] | None = None,
     honest: float = HONEST,
 ) -> float:
-    """Return the largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
+    """Find the largest epsilon0 that keeps n shuffled messages (epsilon, delta)-private.
 
     `randomizer` makes the randomizer from its epsilon0, e.g. `lambda e: KRR(k=16, epsilon0=e)`;
     without one the answer holds for every local randomizer, or every (epsilon0, delta0)-local one. The returned value
@@ -430,7 +430,7 @@ def _move_inside(epsilon: float) -> float:
 
 
 def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float = HONEST) -> int:
-    """Return the smallest number of users for which shuffling any epsilon0-local randomizer is
+    """Find the smallest number of users for which shuffling any epsilon0-local randomizer is
     (epsilon, delta)-private.
 
     >>> smallest_n(epsilon0=1.0, epsilon=0.1, delta=1e-6, honest=1)

@@ -183,7 +183,7 @@ _LEAST_END, _FIRST_END, _LAST_END, _WIDER = (
 
 
 def compose(rounds: Sequence[Profile], *, delta: float) -> float:
-    """Return the epsilon, at this delta, of all rounds together. Rounds may differ.
+    """Bound the epsilon, at this delta, of all rounds together. Rounds may differ.
 
     It is never above the sum of their epsilons at equal shares of delta.
 
@@ -610,7 +610,7 @@ def _steps(curve: Profile) -> tuple[Floats, Floats]:
 
 
 def compose_renyi(rounds: Sequence[Profile], *, delta: float) -> float:
-    """Return the epsilon of all rounds together by Renyi divergences: looser than `compose`, independent.
+    """Bound the epsilon of all rounds together by Renyi divergences: looser than `compose`, and independent of it.
 
     The conversion is that of Canonne, Kamath, Steinke 2020 ("The discrete Gaussian for differential
     privacy", Proposition 12).

@@ -23,7 +23,7 @@ def explain(
     shuffles: Sequence[int] = (),
     promise: Guarantee | None = None,
 ) -> str:
-    """Return the promise of a protocol or mechanism for somebody who has to decide whether to take part.
+    """Explain the promise of a protocol or mechanism to somebody who has to decide whether to take part.
 
     Paragraphs: the promise, who must be trusted, what is left without the shuffler, what n and
     delta mean, and what is not protected. Of several `shuffles` with that many people each, the

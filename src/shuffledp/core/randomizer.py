@@ -198,7 +198,7 @@ class Shuffled:
 
 
 def shuffle(messages: Messages, rng: WordSource) -> Shuffled:
-    """Return a uniformly random permutation of all messages.
+    """Permute all messages uniformly at random.
 
     The messages are put in the order of independent 64-bit keys. Distinct i.i.d. keys make every
     order equally likely; should two keys be equal, all are drawn again, so the law is exact.

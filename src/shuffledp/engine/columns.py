@@ -539,7 +539,7 @@ def _group_files(sets: Sequence[tuple[Column, ...]], threads: int | None) -> Ite
 
 
 def categories_of(column: Column) -> tuple[str, ...]:
-    """Return the distinct values of the column as text, sorted; nulls left out. NOT private.
+    """List the distinct values of the column as text, sorted; nulls left out. NOT private.
 
     That a rare value occurs at all tells that somebody has it, whatever noise is added to its count.
 

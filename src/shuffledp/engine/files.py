@@ -130,7 +130,7 @@ def headcount(
     engine: Engine | str = "duckdb",
     report: Report | None = None,
 ) -> Headcount:
-    """Return how many users the column has under a policy, and how many values are invalid.
+    """Count the users of a column under a policy, and its invalid values.
 
     Protocols are calibrated for n, so n must be known first. If every value must be valid and the
     files say how many rows they have, nothing is read here: the run itself will check.
@@ -248,7 +248,7 @@ def run_file(
     report: Report | None = None,
     found: Headcount | None = None,
 ) -> FileRun:
-    """Return the tally and the estimate that a protocol makes of a column; secure words unless a seed is given.
+    """Run a protocol on a column and return tally and estimate; words are secure unless a seed is given.
 
     The column is grouped by code, and the tally dealt: drawn with exactly the law that everybody's messages
     would have. So the guarantee is that of the protocol. A protocol that cannot deal has everybody's device

@@ -452,7 +452,7 @@ def run(
     *,
     domain: Domain | None = None,
 ) -> Estimate:
-    """Return the estimate that a protocol makes of a column; secure words unless a source is given.
+    """Run a protocol on a column and return the estimate; words are secure unless a source is given.
 
     The people with each code are counted, and the tally of their messages is dealt: drawn with exactly the
     law that it would have if everybody's device sent its messages. `sdp.randomize` makes the messages.
@@ -486,7 +486,7 @@ def run(
 def run_counts(
     protocol: ShuffleProtocol, counts: ArrayLike, rng: WordSource | None = None
 ) -> Estimate:
-    """Return the estimate for counts[x] people of code x: what `run` makes of their column, without the column.
+    """Estimate for counts[x] people of code x: what `run` makes of their column, without the column.
 
     The tally is dealt, exactly with the law of everybody's messages, so a billion people take
     milliseconds. The result has the guarantee of the protocol; `counts` itself is as secret as the data.

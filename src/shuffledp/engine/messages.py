@@ -297,7 +297,7 @@ def _as_numpy(array: Any) -> NDArray[Any]:
 
 
 def tally_file(paths: Paths) -> Collected:
-    """Return the tally of files of messages, which must belong to the same protocol; see `randomize_file`."""
+    """Tally files of messages, which must belong to the same protocol; see `randomize_file`."""
     column = open_column(paths, _COLUMN)
     first, *others = map(_tally, column.files)
     return reduce(add, others, first)

@@ -239,7 +239,7 @@ def learn(
     honest: float = HONEST,
     max_messages: float | None = None,
 ) -> Learned:
-    """Return the distribution over k categories that `values` (codes 0 .. k-1, one per person) come from.
+    """Learn the distribution over k categories that `values` (codes 0 .. k-1, one per person) come from.
 
     `protocol` names one; without it the one with the smallest error is taken, of those whose users send at
     most `max_messages` messages on average. `epsilon` is needed in all models but "none", `delta` in the

@@ -290,7 +290,7 @@ def spec(name: str) -> Spec:
 
 
 def make(name: str, /, **parameters: Any) -> ShuffleProtocol:
-    """Return the protocol of that name: of the shuffle model if n, the number of people, is given.
+    """Make the protocol of that name: of the shuffle model if n, the number of people, is given.
 
     A protocol's name and parameters, which are plain numbers and strings, make it again.
 

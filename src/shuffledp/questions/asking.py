@@ -1,8 +1,8 @@
 """Ask one question, or a survey, of a file or a table.
 
 One question is a survey of one. Whatever asks takes the same steps: open the columns, open the ledger (which refuses
-what no guarantee covers), prepare (read who is there, choose protocols, check the budget), answer, charge, show. The
-answer is charged before anybody sees it, so a crash in between costs budget and never privacy.
+what no guarantee covers), prepare (read who is there, choose protocols), check that the budget has room, answer,
+charge, show. The answer is charged before anybody sees it, so a crash in between costs budget and never privacy.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
