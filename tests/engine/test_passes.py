@@ -7,7 +7,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import Cells
-from shuffledp.engine import Memory, OnInvalid, take_column
+from shuffledp.engine import Memory, OnInvalid, files, take_column
 from shuffledp.engine.chunks import (
     Headcount,
     Job,
@@ -387,3 +387,18 @@ def test_coded_values():
     assert (some.users, some.valid.tolist()) == (1, [True, False, False])
     assert some.invalid() == NONE | {"null": 1, "nan": 1}
     assert some.invalid(np.array([5, 6, 7])) == NONE | {"null": 6, "nan": 7}
+
+
+@pytest.mark.parametrize("dealt", [None, 0, 3])
+def test_groups_in_which_nobody_has_a_valid_value(monkeypatch, dealt):
+    tally = None if dealt is None else SimpleNamespace(users=dealt)
+    monkeypatch.setattr(files, "code_groups", lambda *_: iter(()))
+    monkeypatch.setattr(files, "deal_groups", lambda *_: tally)
+    job = SimpleNamespace(column=None, nobody=lambda: sdp.DataError("nobody is there"))
+    given = None, SimpleNamespace(group=lambda _: None), job, None
+    if not dealt:
+        with pytest.raises(sdp.DataError, match="nobody is there"):
+            files._stream_groups(*given)
+    else:
+        found = files._stream_groups(*given)
+        assert (found.tally, found.rows, found.invalid) == (tally, 0, NONE)
