@@ -29,13 +29,12 @@ from shuffledp.live.design import (
     create,
     generate_analyzer,
 )
-from shuffledp.live.disk import write_private
 from shuffledp.live.serve.folders import Home, Role, find_port, start
 from shuffledp.live.serve.pool import Intake, RecordPool, ReportPool, start_pool
 from shuffledp.live.serve.rehearse import seal_people, send_people
 from shuffledp.live.servers import describe_dummies
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import SqliteStore
+from shuffledp.live.store import SqliteStore, write_private
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Noise, Pledge
 from shuffledp.live.wire.question import Question

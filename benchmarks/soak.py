@@ -41,12 +41,12 @@ from soak_role import Control, kill_all
 
 import shuffledp as sdp
 from shuffledp import protocols
-from shuffledp.live.disk import write_private
 from shuffledp.live.keys import signing_public
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.serve import Home, Operator, find_port
 from shuffledp.live.serve.pool import start_pool
 from shuffledp.live.servers import describe_dummies
+from shuffledp.live.store import write_private
 from shuffledp.live.wire.document import Collection, Noise, Pledge, Windows, write_document
 from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import seal_inner, seal_report

@@ -13,10 +13,9 @@ from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import FolderLog
 from shuffledp.live.store import SqliteStore
 from shuffledp.live.wire.document import Collection, ShufflerKey, Windows, write_document
-from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.promise import Pledge
 from shuffledp.live.wire.question import Question
-from shuffledp.live.wire.report import encode_answers, seal_inner, seal_report
+from shuffledp.live.wire.report import encode_answers, public_bytes, seal_inner, seal_report
 from shuffledp.questions import Survey
 
 STORES = ("sqlite", "postgres")

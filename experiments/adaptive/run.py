@@ -17,9 +17,9 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting.clones import clones_2023
-from shuffledp.inference.bisection import bisect_quantile
-from shuffledp.lab.drawing import BLUE, ORANGE, panels
+from shuffledp.inference.learning import bisect_quantile
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, ORANGE, panels
 
 ORDER = 56
 K, EPSILON, DELTA = 256, 1.0, 1e-6

@@ -18,9 +18,9 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting import closed_forms
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
+from shuffledp.show.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION, panels
 
 ORDER = 50
 DELTA = 1e-6

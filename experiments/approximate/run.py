@@ -16,9 +16,9 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.accounting.clones import ApproximateClones, clones_2023
 from shuffledp.accounting.exact import local_delta, shuffled_delta
-from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.protocols.gaussian import GaussianNoise, calibrate_noise
+from shuffledp.show.style import BLUE, GREY, ORANGE, VERMILION, panels
 
 ORDER = 52
 DELTA, EPSILON0, CROWD = 1e-6, 1.0, 10_000

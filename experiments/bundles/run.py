@@ -21,11 +21,11 @@ from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.moved_message import PoissonTotal, TwoBins
 from shuffledp.accounting.moved_message import poisson_level as level_alone
 from shuffledp.core.protocol import ShuffleProtocol
-from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.trees import prefix_variances
 from shuffledp.protocols import bundle
 from shuffledp.questions import find_error
+from shuffledp.show.style import BLUE, GREY, ORANGE, VERMILION, panels
 
 ORDER = 86
 EPSILON, DELTA, PEOPLE = 1.0, 1e-8, 10**6

@@ -14,8 +14,8 @@ import textwrap
 
 import numpy as np
 
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, PALE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, PALE, VERMILION, panels
 
 from . import clones, definitions, means, smoothness, structure  # noqa: F401  (they register their checks)
 from .registry import ERRATA, Erratum, Finding

@@ -14,9 +14,9 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
+from shuffledp.show.style import BLUE, GREEN, ORANGE, VERMILION, panels
 
 ORDER = 45
 N, EPSILON, DELTA = 10_000, 1.0, 1e-6

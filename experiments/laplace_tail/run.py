@@ -11,9 +11,9 @@ would gain more than a few percent.
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.entropy import draw_discrete_laplace
+from shuffledp.show.style import BLUE, GREEN, GREY, VERMILION, panels
 
 ORDER = 10
 EPSILON, SENSITIVITY = 1.0, 1.0

@@ -10,9 +10,9 @@ We find the smallest n by evaluating the real protocols on the uniform law, whic
 """
 
 from shuffledp.inference.complexity import sample_complexity
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent as fitted_exponent
+from shuffledp.show.style import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 
 ORDER = 60
 ALPHA, EPSILON, DELTA = 0.1, 1.0, 1e-6

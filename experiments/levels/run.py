@@ -14,9 +14,9 @@ import numpy as np
 
 from shuffledp.accounting.exact import data_set_delta
 from shuffledp.core.randomizer import randomize
-from shuffledp.lab.drawing import BLUE, GREY, ORANGE, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.protocols.levels import Levels, estimate_hidden, estimate_visible
+from shuffledp.show.style import BLUE, GREY, ORANGE, panels
 
 ORDER = 58
 K, DELTA = 4, 1e-6

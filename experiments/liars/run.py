@@ -12,8 +12,8 @@ from shuffledp.core.analyzer import Tally
 from shuffledp.core.randomizer import Messages, forget, randomize
 from shuffledp.inference.reduction import split_into_groups
 from shuffledp.inference.robust import worst_bias
-from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREY, VERMILION, panels
 
 ORDER = 82
 EPSILON, DELTA, N, K = 1.0, 1e-6, 9_000, 4

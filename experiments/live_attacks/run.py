@@ -11,9 +11,9 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.core.randomizer import Shuffled
-from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.numerics.entropy import SeededWords
+from shuffledp.show.style import BLUE, GREY, VERMILION, panels
 
 ORDER = 87
 PEOPLE = 1000

@@ -14,9 +14,9 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
+from shuffledp.show.style import BLUE, GREEN, GREY, ORANGE, PURPLE, panels
 
 ORDER = 90
 N = 1_000_000

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from shuffledp.lab.drawing import BLUE, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.mechanisms import exponential, permute_and_flip
-from shuffledp.mechanisms.one_sided import OneSided
+from shuffledp.mechanisms.geometric import OneSided
+from shuffledp.show.style import BLUE, GREY, ORANGE, VERMILION, panels
 
 ORDER = 12
 CELLS = 60

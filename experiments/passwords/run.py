@@ -8,11 +8,11 @@ favourites and many that only one person has.
 
 import numpy as np
 
-from shuffledp.lab.drawing import BLUE, GREY, ORANGE, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.mechanisms import geometric
 from shuffledp.mechanisms.frequency_list import FrequencyList
 from shuffledp.planner.growth import exponent
+from shuffledp.show.style import BLUE, GREY, ORANGE, panels
 
 ORDER = 14
 EPSILON = 1.0

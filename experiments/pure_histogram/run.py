@@ -13,8 +13,8 @@ from operator import attrgetter
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 
 ORDER = 42
 EPSILON, DELTA = 1.0, 1e-6

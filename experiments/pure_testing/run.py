@@ -12,8 +12,8 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp.inference.testers import make_tester
 from shuffledp.inference.uniformity import find_threshold, plan_vote
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 
 ORDER = 72
 ALPHA, EPSILON, DELTA = 0.15, 1.0, 1e-6

@@ -16,10 +16,10 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import GREEN, GREY, INK, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
 from shuffledp.planner.local_bound import local_lower_bound
+from shuffledp.show.style import GREEN, GREY, INK, VERMILION, panels
 
 ORDER = 20
 EPSILONS = (0.25, 1.0, 3.0)

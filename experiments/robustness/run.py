@@ -20,8 +20,8 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.core.randomizer import Messages, forget, randomize
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, panels
 
 ORDER = 80
 N, LIARS, EPSILON, DELTA = 10_000, 1_000, 1.0, 1e-6

@@ -14,8 +14,8 @@ why not sqrt(4).
 from itertools import zip_longest
 
 from shuffledp.audit import separations
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, VERMILION, panels
 
 ORDER = 100
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
-from shuffledp.lab.drawing import BLUE, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.live.design import Settings, choose_protocols, foresee_error
 from shuffledp.live.servers import add_noise
 from shuffledp.questions import Survey
+from shuffledp.show.style import BLUE, GREY, VERMILION, panels
 
 ORDER = 84
 PEOPLE = (30, 80, 300, 1_000, 10_000, 100_000)

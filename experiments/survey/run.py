@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent
+from shuffledp.show.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels
 
 ORDER = 85
 DELTA = 1e-6

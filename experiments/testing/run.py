@@ -14,9 +14,9 @@ import numpy as np
 
 from shuffledp.inference.complexity import sample_complexity
 from shuffledp.inference.uniformity import uniformity_test
-from shuffledp.lab.drawing import BLUE, GREY, ORANGE, PURPLE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
 from shuffledp.planner.growth import exponent as fitted_exponent
+from shuffledp.show.style import BLUE, GREY, ORANGE, PURPLE, VERMILION, panels
 
 ORDER = 70
 ALPHA, EPSILON, DELTA = 0.25, 1.0, 1e-6

@@ -14,8 +14,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, ORANGE, VERMILION, panels
 
 ORDER = 54
 EPSILON0, DELTA = 1.0, 1e-6

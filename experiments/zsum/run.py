@@ -15,8 +15,8 @@ import math
 import numpy as np
 
 import shuffledp as sdp
-from shuffledp.lab.drawing import BLUE, GREEN, GREY, VERMILION, panels
 from shuffledp.lab.runner import Context, Drawn, Result, Verdict
+from shuffledp.show.style import BLUE, GREEN, GREY, VERMILION, panels
 
 ORDER = 30
 N, DELTA = 10_000_000, 1e-6

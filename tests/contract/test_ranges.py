@@ -49,7 +49,7 @@ from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.noise import Dummies, DummyKind
 from shuffledp.mechanisms import MECHANISMS
 from shuffledp.mechanisms.frequency_list import FrequencyList
-from shuffledp.mechanisms.one_sided import OneSided
+from shuffledp.mechanisms.geometric import OneSided
 from shuffledp.numerics.tabulated import CutLaplace
 from shuffledp.protocols.split_and_mix import find_shares, log2_distance, published_shares
 from shuffledp.protocols.split_and_mix.noise import ideal_delta

@@ -13,7 +13,7 @@ from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.randomizer import BitCode, Shuffled
 from shuffledp.ledger.budget import replay
 from shuffledp.mechanisms.binomial import Binomial
-from shuffledp.mechanisms.exponential import Exponential
+from shuffledp.mechanisms.selection import Exponential
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.protocols import zsum

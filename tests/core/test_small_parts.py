@@ -22,7 +22,7 @@ from shuffledp.core.errors import DataError, MismatchError, ParameterError, Unsu
 from shuffledp.core.randomizer import Messages, shuffle
 from shuffledp.core.task import Option, read_moment
 from shuffledp.core.texts import Keys
-from shuffledp.mechanisms.exponential import Exponential
+from shuffledp.mechanisms.selection import Exponential
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace, DiscreteLaplaceError
 from shuffledp.protocols.bundle import BundleDevice
 from shuffledp.protocols.krr import KRR

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.inference.bisection import bisect_quantile
+from shuffledp.inference.learning import bisect_quantile
 
 ASKED = {"share": 0.5, "lower": 0, "upper": 1023, "epsilon": 1.0, "delta": 1e-6}
 

@@ -5,8 +5,8 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.inference import identity_tests
-from shuffledp.inference.several import make_bundle
 from shuffledp.inference.testers import make_tester
+from shuffledp.inference.uniformity import make_bundle
 from shuffledp.protocols import bundle
 
 LAWS = {"way": (0.5, 0.25, 0.25), "home": (0.5, 0.5), "size": (0.25,) * 4}

@@ -24,7 +24,7 @@ GOOD = '''
     """
 
     from shuffledp.lab.runner import Context, Drawn, Result, Verdict
-    from shuffledp.lab.drawing import panels
+    from shuffledp.show.style import panels
 
     from .helper import SUM
 

@@ -7,10 +7,9 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.analyzer import count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, create, read_survey
-from shuffledp.live.notice import describe_trust
-from shuffledp.live.results import answer_question
+from shuffledp.live.pages import describe_trust
 from shuffledp.live.wire.promise import compute_guarantee
 from shuffledp.live.wire.report import encode_many
 

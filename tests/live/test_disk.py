@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import shuffledp as sdp
-from shuffledp.live.disk import check_private, read_private, write_whole
+from shuffledp.live.store import check_private, read_private, write_whole
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import live_support as live
 import shuffledp as sdp
 from shuffledp.core.protocol import honest_users
 from shuffledp.live.design import Settings, choose_protocols
-from shuffledp.live.notice import describe_trust
+from shuffledp.live.pages import describe_trust
 from shuffledp.live.serve.operator import Planner
 
 ROOT = Path(__file__).parents[2]

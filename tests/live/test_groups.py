@@ -12,7 +12,7 @@ from shuffledp import protocols
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.domain import Reals
 from shuffledp.engine.local import tally_counts
-from shuffledp.live.results import answer_question
+from shuffledp.live.analyzer import answer_question
 from shuffledp.live.wire.question import Question
 from shuffledp.planner.rows import foresee_estimate
 from shuffledp.tasks import groups as module

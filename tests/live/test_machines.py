@@ -11,8 +11,8 @@ import live_support as live
 import shuffledp as sdp
 from live.test_roles import COLLECTION, fill, open_analyzer, open_shuffler, upload
 from shuffledp.core.errors import WireError
+from shuffledp.live.analyzer import answer_question
 from shuffledp.live.device import Device, Sending, Spent, read_reply
-from shuffledp.live.results import answer_question
 from shuffledp.live.store import State
 from shuffledp.live.wire.document import ShufflerKey, Windows
 from shuffledp.live.wire.promise import compute_guarantee

@@ -12,9 +12,8 @@ import shuffledp as sdp
 from live.wire.vectors import survey_of_one
 from shuffledp import protocols
 from shuffledp.accounting import amplify
-from shuffledp.live.analyzer import count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols, foresee_error
-from shuffledp.live.results import answer_question
 from shuffledp.live.wire import promise
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Pledge, compute_guarantee

@@ -18,11 +18,11 @@ from shuffledp.live.device import Device
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.store import State
 from shuffledp.live.wire.document import ShufflerKey
-from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.report import (
     Manifest,
     open_inner,
     open_report,
+    public_bytes,
     sign_fetch,
     verify_fetch,
     verify_receipt,

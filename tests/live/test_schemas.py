@@ -12,9 +12,8 @@ from shuffledp.live import analyzer as analyzer_role
 from shuffledp.live import device as device_role
 from shuffledp.live import store as shuffler_store
 from shuffledp.live.device import Device, Sending
-from shuffledp.live.disk import open_database
 from shuffledp.live.shuffler import open_reports
-from shuffledp.live.store import State
+from shuffledp.live.store import State, open_database
 
 # As version 0.2.0 made them before versions were counted: never change these.
 SHUFFLER = """

@@ -12,10 +12,9 @@ import live_support as live
 import shuffledp as sdp
 from live.server_support import COLLECTION, make_collection, open_analyzer, open_shuffler
 from live.test_roles import CrashError, crash_at, hand_over, refused
-from shuffledp.live.disk import write_whole
 from shuffledp.live.seals import Entry, FolderLog, SealError, recognize
 from shuffledp.live.shuffler import draw_dummies, make_dummies
-from shuffledp.live.store import State
+from shuffledp.live.store import State, write_whole
 from shuffledp.live.wire.report import join_upload, open_inner, seal_report
 
 pytestmark = pytest.mark.usefixtures("every_store")

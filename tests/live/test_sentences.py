@@ -13,10 +13,16 @@ from live.test_roles import COLLECTION, fill, hand_over, open_analyzer, open_shu
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.live.design import Settings
 from shuffledp.live.device import Device, Sending, Spent, read_reply
-from shuffledp.live.disk import check_private, hold, make_private, read_private, write_private
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.serve.folders import Home, Place
-from shuffledp.live.store import SqliteStore
+from shuffledp.live.store import (
+    SqliteStore,
+    check_private,
+    hold,
+    make_private,
+    read_private,
+    write_private,
+)
 from shuffledp.live.wire.document import Windows
 
 

@@ -10,6 +10,7 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from shuffledp.core.errors import ParameterError, UnsupportedError, WireError
+from shuffledp.live.analyzer import answer_question
 from shuffledp.live.design import (
     Design,
     Settings,
@@ -17,7 +18,6 @@ from shuffledp.live.design import (
     choose_protocols,
     foresee_error,
 )
-from shuffledp.live.results import answer_question
 from shuffledp.live.serve import try_survey
 from shuffledp.live.servers import _choose_cells, add_noise, describe_dummies
 from shuffledp.live.wire.noise import DummyKind

@@ -7,10 +7,9 @@ import pytest
 
 from live.test_roles import fill, hand_over, open_analyzer, open_shuffler
 from shuffledp.core.errors import UnsupportedError
-from shuffledp.live.disk import draft_of
 from shuffledp.live.postgres import OLDEST, AwayError, _check_server
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import State
+from shuffledp.live.store import State, draft_of
 
 
 @pytest.mark.usefixtures("every_store")

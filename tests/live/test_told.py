@@ -7,7 +7,7 @@ import pytest
 import live_support as live
 from live.server_support import make_collection as serve
 from shuffledp.live.design import make_collection
-from shuffledp.live.notice import describe_trust, write_privacy
+from shuffledp.live.pages import describe_trust, write_privacy
 from shuffledp.live.results import describe_collection, show_page, show_text
 
 AROUND = [

@@ -9,9 +9,8 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from shuffledp import protocols
-from shuffledp.live.analyzer import count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols
-from shuffledp.live.results import answer_question
 from shuffledp.live.serve.operator import Planner
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import Pledge

@@ -12,9 +12,9 @@ import live_support as live
 import shuffledp as sdp
 from shuffledp import protocols
 from shuffledp.cli import app
-from shuffledp.live.analyzer import count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import Settings, choose_protocols
-from shuffledp.live.results import answer_question, show_page, show_text, write_csv
+from shuffledp.live.results import show_page, show_text, write_csv
 from shuffledp.live.serve.operator import Planner
 from shuffledp.live.serve.rehearse import _compare_answers, _make_up
 from shuffledp.live.wire.document import Collection, Windows

@@ -11,14 +11,12 @@ from shuffledp.core.errors import ShuffledpError
 from shuffledp.core.protocol import Promise
 from shuffledp.mechanisms import (
     binomial,
-    exponential,
     frequency_list,
     geometric,
     geometric_tree,
     laplace,
-    one_sided,
-    permute_and_flip,
     rebuild,
+    selection,
     several,
     stability_histogram,
 )
@@ -26,13 +24,11 @@ from shuffledp.numerics.entropy import SeededWords
 
 MODULES = (
     binomial,
-    exponential,
     frequency_list,
     geometric,
     geometric_tree,
     laplace,
-    one_sided,
-    permute_and_flip,
+    selection,
     several,
     stability_histogram,
 )

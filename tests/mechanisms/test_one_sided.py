@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from shuffledp import DataError, ParameterError, SeededWords
 from shuffledp.mechanisms import exponential, permute_and_flip
-from shuffledp.mechanisms.one_sided import OneSided
+from shuffledp.mechanisms.geometric import OneSided
 from shuffledp.numerics.rounding import exp_lower, exp_upper
 from support import ALPHA
 

@@ -9,7 +9,7 @@ import pytest
 from shuffledp.core.errors import ParameterError
 from shuffledp.numerics.rounding import exp_bounds, exp_lower
 from shuffledp.numerics.tabulated import MOST_STEPS, CutLaplace
-from shuffledp.testing.tapes import all_tapes
+from shuffledp.testing import all_tapes
 
 SMALL = [(rate, most, bits) for rate in (0.5, 1.0, 2.0) for most in (1, 2, 3) for bits in (3, 4)]
 LARGE = [(0.5, 36), (1.0, 18), (0.005, 3600), (3.0, 1), (0.25, 82)]

@@ -54,7 +54,7 @@ from shuffledp.protocols import (
 )
 from shuffledp.protocols import hashed_prefixes as prefixes
 from shuffledp.protocols.hashed_prefixes import decoder, design
-from shuffledp.protocols.shared import assembly, dummied, frequency, joint, sums
+from shuffledp.protocols.shared import assembly, frequency, joint, sums
 from shuffledp.protocols.split_and_mix import noise as shares
 
 MODULES = (
@@ -66,7 +66,6 @@ MODULES = (
     decoder,
     design,
     duchi,
-    dummied,
     dummies_histogram,
     fake_users,
     frequency,

@@ -3,7 +3,7 @@
 import pytest
 
 from shuffledp import Reals
-from shuffledp.mechanisms.permute_and_flip import PermuteAndFlip
+from shuffledp.mechanisms.selection import PermuteAndFlip
 from shuffledp.protocols import make
 from shuffledp.protocols.gaussian import GaussianNoise
 from shuffledp.protocols.levels import Levels

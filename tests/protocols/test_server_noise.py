@@ -29,7 +29,7 @@ from shuffledp.protocols.server_noise import (
     make_server_noise,
 )
 from shuffledp.protocols.tree import TreeAnalyzer
-from shuffledp.testing.tapes import enumerate_law
+from shuffledp.testing import enumerate_law
 from support import first
 
 NOISE = CutLaplace(rate=1.0, most=2, word_bits=4)

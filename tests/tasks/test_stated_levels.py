@@ -24,7 +24,7 @@ from shuffledp.numerics.intervals.laplace import (
 from shuffledp.protocols.hashed_histogram import HashedHistogram
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.local_hashing import LocalHashing
-from shuffledp.protocols.shared.dummied import analyze_dummied
+from shuffledp.protocols.shared.frequency import analyze_dummied
 from shuffledp.protocols.subset_selection import SubsetSelection
 from shuffledp.tasks import Mean, Sum
 from shuffledp.tasks.groups import Grouped, bound_means, has_moments

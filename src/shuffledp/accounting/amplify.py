@@ -37,7 +37,7 @@ from shuffledp.core.privacy import Guarantee, Model, Profile, round_up
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import Randomizer, check_randomizer
 from shuffledp.core.validate import below_one, fraction_of_one, non_negative, positive
-from shuffledp.numerics.rounding import find_largest_above
+from shuffledp.numerics.rounding import find_first, find_largest_above
 
 _LISTABLE = 64  # inputs; beyond, a randomizer must know its own blankets
 _FEW = 4  # blankets, each of which is evaluated in full
@@ -455,11 +455,7 @@ def smallest_n(*, epsilon0: float, epsilon: float, delta: float, honest: float =
         if high == LARGEST_N:
             raise UnsupportedError(f"more than {LARGEST_N:.0e} users would be needed")
         high = min(4 * high, LARGEST_N)
-    low = high // 4
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return find_first(enough, high // 4, high)
 
 
 def _own_bounds(randomizer: Local, n: int) -> list[Bound]:

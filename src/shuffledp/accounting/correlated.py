@@ -41,7 +41,14 @@ from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
 from shuffledp.core.validate import fraction_of_one, non_negative, number, positive
 from shuffledp.numerics.masses import log_negative_binomial, negative_binomial_mass
-from shuffledp.numerics.rounding import UNIT, exp_lower, find_smallest, find_smallest_safe, shorten
+from shuffledp.numerics.rounding import (
+    UNIT,
+    exp_lower,
+    find_first,
+    find_smallest,
+    find_smallest_safe,
+    shorten,
+)
 from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws, shift_law
 
 GAP = 0.1
@@ -140,14 +147,11 @@ class NegativeBinomialFlood:
         """Return the first k up to the mode whose mass is at least e^-640; masses rise until there."""
         if self.r * math.log1p(-self.p) >= _VISIBLE:
             return 0
-        low, high = 0, mode
-        while high - low > 1:
-            middle = (low + high) // 2
-            if log_negative_binomial(np.array([float(middle)]), self.r, self.p)[0] >= _VISIBLE:
-                high = middle
-            else:
-                low = middle
-        return high
+
+        def is_visible(k: int) -> bool:
+            return bool(log_negative_binomial(np.array([float(k)]), self.r, self.p)[0] >= _VISIBLE)
+
+        return find_first(is_visible, 0, mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

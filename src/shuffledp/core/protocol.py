@@ -6,7 +6,7 @@ no shuffler, and state what they promise in the same words: a `Guarantee`.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
@@ -261,7 +261,9 @@ class Parts(Capabilities):
     @property
     def offers(self) -> Capabilities:
         """The capabilities alone."""
-        return Capabilities(**self.declared())
+        return Capabilities(
+            **{each.name: getattr(self, each.name) for each in fields(Capabilities)}
+        )
 
 
 _LONGEST = 500  # characters of all parameters together, where they are shown

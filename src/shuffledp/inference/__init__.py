@@ -1,9 +1,8 @@
 """Learn a distribution, test whether it is uniform or a known one, and plan how many people that takes."""
 
 from shuffledp.inference.accuracy import Accuracy, Noise
-from shuffledp.inference.bisection import Bisected, bisect_quantile
 from shuffledp.inference.complexity import sample_complexity
-from shuffledp.inference.learning import Learned, learn, total_variation
+from shuffledp.inference.learning import Bisected, Learned, bisect_quantile, learn, total_variation
 from shuffledp.inference.robust import (
     MedianOfGroups,
     ask_groups,
@@ -12,9 +11,14 @@ from shuffledp.inference.robust import (
     protect_members,
     worst_bias,
 )
-from shuffledp.inference.several import IdentityTests, identity_tests
 from shuffledp.inference.testing_complexity import Order, SampleComplexity
-from shuffledp.inference.uniformity import UniformityTest, identity_test, uniformity_test
+from shuffledp.inference.uniformity import (
+    IdentityTests,
+    UniformityTest,
+    identity_test,
+    identity_tests,
+    uniformity_test,
+)
 
 __all__ = [
     "Accuracy",

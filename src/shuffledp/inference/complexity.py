@@ -50,6 +50,7 @@ from shuffledp.inference.testing_complexity import Order, SampleComplexity, iden
 from shuffledp.mechanisms import geometric
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.masses import binomial_masses
+from shuffledp.numerics.rounding import find_first
 from shuffledp.planner.choice import order_candidates
 from shuffledp.planner.question import Candidate, Limits, Problem
 from shuffledp.planner.rows import worst_bin, worst_case
@@ -513,15 +514,10 @@ def _search_exactly(k: int, alpha: float) -> _Found:
         low, high = high, 2 * high
         if high > _LARGEST_N:
             raise UnsupportedError(f"alpha={alpha!r} needs more than {_LARGEST_N:.0e} people")
-    while high - low > 1:
-        middle = (low + high) // 2
-        if expected_empirical_tv(middle, k) > alpha:
-            low = middle
-        else:
-            high = middle
-    measured = expected_empirical_tv(high, k)
+    n = find_first(lambda n: expected_empirical_tv(n, k) <= alpha, low, high)
+    measured = expected_empirical_tv(n, k)
     return _Found(
-        n=high, lower=low, upper=high, method="exact", measured=measured, protocol="empirical"
+        n=n, lower=n - 1, upper=n, method="exact", measured=measured, protocol="empirical"
     )
 
 

@@ -32,7 +32,7 @@ from shuffledp.core.validate import fraction_of_one, whole
 from shuffledp.engine.local import run
 from shuffledp.inference.reduction import split_into_groups
 from shuffledp.numerics.entropy import SecureWords
-from shuffledp.numerics.rounding import float_above
+from shuffledp.numerics.rounding import find_first, float_above
 from shuffledp.planner.choice import choose
 from shuffledp.tasks import task_named
 
@@ -175,14 +175,11 @@ def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
     if good == n - 1 or others == 0:
         return size
     share = good / (n - 1)
-    low, high = -1, math.floor(others * share)  # Pr[X <= low] is small enough, and -1 always is
-    while high > low:
-        middle = (low + high + 1) // 2
-        if others * _find_entropy(middle / others, share) >= needed:
-            low = middle
-        else:
-            high = middle - 1
-    return 1 + low + 1
+
+    def is_likely(few: int) -> bool:
+        return others * _find_entropy(few / others, share) < needed
+
+    return 1 + find_first(is_likely, -1, math.floor(others * share) + 1)
 
 
 def protect_members(group: Guarantee, *, n: int, honest: int, chance: float) -> Guarantee:

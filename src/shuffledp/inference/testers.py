@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from shuffledp.core.arrays import Codes, Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST, ShuffleProtocol, honest_users
 from shuffledp.core.randomizer import WordSource
+from shuffledp.core.validate import fraction_of_one, number, positive
 from shuffledp.inference.observers import (
     Correlated,
     Dummies,
@@ -399,6 +401,34 @@ def check_method(model: str, coin: str, method: str | None) -> str | None:
     raise ParameterError(
         "method", method, f"must be one of {', '.join(names)} for {model}, {coin} coin"
     )
+
+
+def check_question(
+    *,
+    model: str,
+    coin: str,
+    method: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    honest: float,
+) -> dict[str, Any]:
+    """Return the checked parameters of `make_tester`, apart from n and k.
+
+    >>> check_question(model="local", coin="public", method=None, epsilon=1, delta=None, honest=1.0)
+    {'model': 'local', 'coin': 'public', 'method': None, 'epsilon': 1.0}
+    """
+    name = check_method(model, coin, method)
+    asked: dict[str, Any] = {"model": model, "coin": coin, "method": name}
+    if model != "none":
+        asked["epsilon"] = positive("epsilon", epsilon)
+    if model == "shuffle":
+        pure = name in PURE.get((model, coin), {}) and not delta
+        asked["delta"] = 0.0 if pure else fraction_of_one("delta", delta)
+        share = number("honest", honest)
+        if not 0 < share <= 1:
+            raise ParameterError("honest", honest, "must be > 0 and <= 1")
+        asked["honest"] = share
+    return asked
 
 
 def list_methods(model: str, coin: str, k: int) -> tuple[str, ...]:

@@ -28,18 +28,17 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import HONEST
 from shuffledp.core.validate import number, whole
 from shuffledp.inference.reduction import Reduction, list_reductions
-from shuffledp.inference.testers import count_lowered, list_methods, make_tester
+from shuffledp.inference.testers import check_question, count_lowered, list_methods, make_tester
 from shuffledp.inference.uniformity import (
     MARGIN,
     Vote,
     check_error,
-    check_question,
     find_threshold,
     plan_vote,
     separate,
     share_promise,
 )
-from shuffledp.numerics.rounding import float_below
+from shuffledp.numerics.rounding import find_first, float_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,11 +339,7 @@ class _Search:
                 return False
             return True
 
-        low, high = 1, max(points)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if is_able(middle) else (middle, high)
-        return high
+        return find_first(is_able, 1, max(points))
 
 
 def _list_points(middle: int) -> list[int]:

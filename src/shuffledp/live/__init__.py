@@ -34,12 +34,11 @@ if TYPE_CHECKING:
         check_promise,
         read_reply,
     )
-    from shuffledp.live.disk import write_private
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets, make_tokens
-    from shuffledp.live.notice import describe_trust
+    from shuffledp.live.pages import describe_trust
     from shuffledp.live.seals import Entry, FolderLog, SealError, SealLog
     from shuffledp.live.shuffler import Reply, Shuffler
-    from shuffledp.live.store import SqliteStore, State, Store, WindowRow
+    from shuffledp.live.store import SqliteStore, State, Store, WindowRow, write_private
     from shuffledp.live.wire.document import LARGEST_FLOOR
 
 __all__ = [
@@ -92,12 +91,11 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "design": "LOCAL_EPSILON Design Settings choose_other choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
             "device": "BUDGET FLOOR_BUDGET Device Sending Spent check_promise read_reply",
-            "disk": "write_private",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
-            "notice": "describe_trust",
+            "pages": "describe_trust",
             "seals": "Entry FolderLog SealError SealLog",
             "shuffler": "Reply Shuffler",
-            "store": "SqliteStore State Store WindowRow",
+            "store": "SqliteStore State Store WindowRow write_private",
             "wire.document": "LARGEST_FLOOR",
         },
         modules=("pages", "serve", "wire"),

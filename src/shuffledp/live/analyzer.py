@@ -20,21 +20,24 @@ import numpy as np
 
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
+from shuffledp.core.display import list_numbers
 from shuffledp.core.errors import WireError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Octets, Shuffled, WordSource
 from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
-from shuffledp.live.disk import open_database, sync_folder, transaction, write_whole
 from shuffledp.live.keys import AnalyzerSecrets
-from shuffledp.live.results import LEVEL, answer_question
+from shuffledp.live.results import LEVEL
 from shuffledp.live.seals import Entry, SealError, SealLog, find_digest, recognize
 from shuffledp.live.servers import add_noise
+from shuffledp.live.store import open_database, sync_folder, transaction, write_whole
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.promise import compute_guarantee
+from shuffledp.live.wire.question import Question
 from shuffledp.live.wire.report import Manifest, check_batch, open_inner, write_receipt
 from shuffledp.numerics.entropy import SecureWords
+from shuffledp.protocols.one_question import scale_up
 
 _EXACT = (
     "reports, valid, people, of and dropped are counted without noise: how many reports came and how many messages no "
@@ -479,3 +482,26 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
         return records, 0
     same = np.append(False, (records[1:] == records[:-1]).all(axis=1))
     return (records[~same], int(same.sum())) if same.any() else (records, 0)
+
+
+def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
+    """Return the answer about everybody in the tally; with `reports`, about that many people whom it is a sample of."""
+    task = question.asks
+    estimate = task.convert(question.protocol.analyzer.estimate(tally))
+    if reports is not None:
+        estimate = scale_up(estimate, question.protocol, tally.people(), reports)
+    rows = list_numbers(estimate, LEVEL, label=question.task)
+    labels: Sequence[str] = [row.label for row in rows]
+    if question.labels is not None and len(rows) == len(question.labels):
+        labels = question.labels
+    return {
+        "text": question.text,
+        "task": question.task,
+        "protocol": question.protocol.name,
+        "people": tally.users,
+        "of": tally.users if reports is None else reports,
+        "estimate": [
+            row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
+        ],
+        **task.details(estimate),
+    }

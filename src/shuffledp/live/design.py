@@ -34,10 +34,10 @@ from shuffledp.live.wire.document import (
     unpack_logo,
     write_document,
 )
-from shuffledp.live.wire.hpke import public_bytes
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
 from shuffledp.live.wire.question import Asking, read_asking, suggest_kind
 from shuffledp.live.wire.question import Question as WireQuestion
+from shuffledp.live.wire.report import public_bytes
 from shuffledp.numerics.leaves import ask_leaves
 from shuffledp.numerics.rounding import find_largest_above
 from shuffledp.planner.choice import choose

@@ -23,7 +23,7 @@ from typing import Any
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
 from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.randomizer import WordSource
-from shuffledp.live.disk import open_database, transaction
+from shuffledp.live.store import open_database, transaction
 from shuffledp.live.wire.document import LARGEST_FLOOR, Collection
 from shuffledp.live.wire.report import (
     check_token,

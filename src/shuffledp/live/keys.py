@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.core.errors import DataError, MismatchError
-from shuffledp.live.disk import make_private, read_private, write_whole
+from shuffledp.live.store import make_private, read_private, write_whole
 from shuffledp.live.wire.document import Collection, ShufflerKey
-from shuffledp.live.wire.hpke import public_bytes
+from shuffledp.live.wire.report import public_bytes
 
 _FILE = "keys.json"
 

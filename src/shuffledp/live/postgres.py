@@ -241,7 +241,7 @@ _SCHEMA = (
             END LOOP; END $$""",
     ),
 )
-"""`_SCHEMA[v]` turns version v into v + 1, as in `live.disk.open_database`."""
+"""`_SCHEMA[v]` turns version v into v + 1, as in `live.store.open_database`."""
 _BATCH = "(draft bytea, place integer, content bytea NOT NULL, PRIMARY KEY (draft, place))"
 _PIECE = 1 << 20  # bytes of a batch in one row
 _ROWS = 5_000  # that are fetched at once

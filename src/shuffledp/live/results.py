@@ -16,41 +16,17 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from shuffledp.core.analyzer import Estimate, Interval, Tally, Value
-from shuffledp.core.display import Number, Picture, as_text, list_numbers
+from shuffledp.core.analyzer import Estimate, Interval, Value
+from shuffledp.core.display import Number, Picture, as_text
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.notebook import as_html, frame_page, make_table, say
-from shuffledp.live.notice import describe_trust
+from shuffledp.live.pages import describe_trust
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.question import Question
 from shuffledp.protocols import spec
-from shuffledp.protocols.one_question import scale_up
 
 LEVEL = 0.95
 """The level of the published intervals."""
-
-
-def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
-    """Return the answer about everybody in the tally; with `reports`, about that many people whom it is a sample of."""
-    task = question.asks
-    estimate = task.convert(question.protocol.analyzer.estimate(tally))
-    if reports is not None:
-        estimate = scale_up(estimate, question.protocol, tally.people(), reports)
-    rows = list_numbers(estimate, LEVEL, label=question.task)
-    labels: Sequence[str] = [row.label for row in rows]
-    if question.labels is not None and len(rows) == len(question.labels):
-        labels = question.labels
-    return {
-        "text": question.text,
-        "task": question.task,
-        "protocol": question.protocol.name,
-        "people": tally.users,
-        "of": tally.users if reports is None else reports,
-        "estimate": [
-            row._replace(label=label)._asdict() for label, row in zip(labels, rows, strict=True)
-        ],
-        **task.details(estimate),
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shuffledp.core.errors import DataError
-from shuffledp.live.disk import make_private, sync_folder
+from shuffledp.live.store import make_private, sync_folder
 
 _IDENTITY = "identity"
 

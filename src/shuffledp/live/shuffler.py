@@ -18,10 +18,18 @@ import numpy as np
 
 from shuffledp.core.errors import WireError
 from shuffledp.core.randomizer import Octets, WordSource
-from shuffledp.live.disk import draft_of, read_pieces, sync_folder, write_whole
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.seals import Entry, SealError, SealLog, TakenError, find_digest, recognize
-from shuffledp.live.store import DamageError, State, Store, WindowRow
+from shuffledp.live.store import (
+    DamageError,
+    State,
+    Store,
+    WindowRow,
+    draft_of,
+    read_pieces,
+    sync_folder,
+    write_whole,
+)
 from shuffledp.live.wire.document import Collection
 from shuffledp.live.wire.report import (
     Manifest,

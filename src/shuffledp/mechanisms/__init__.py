@@ -1,8 +1,7 @@
 """Central model, one file each: the baseline that every protocol is compared with.
 
-A trusted curator computes the exact answer and calls `release(exact_answer, rng)` (or, for the
-exponential mechanism, `select(utilities, rng)`). All noise is integer and drawn from exactly the law
-that the guarantee is about.
+A trusted curator computes the exact answer and calls `release(exact_answer, rng)` (or, to choose from a list,
+`select(utilities, rng)`). All noise is integer and drawn from exactly the law that the guarantee is about.
 
 Checks that the mechanisms share: exact parameters, and answers of the declared shape and type.
 """
@@ -45,9 +44,9 @@ __all__ = [
     "geometric_tree",
     "laplace",
     "list_answering",
-    "one_sided",
     "permute_and_flip",
     "rebuild",
+    "selection",
     "spec",
     "stability_histogram",
 ]
@@ -63,28 +62,32 @@ REGISTRY: dict[str, tuple[str, ...]] = {
     "geometric_tree": ("quantiles", "range", "cdf", "variance", "std"),
 }
 """A line for each mechanism: its name and its tasks. Its file is loaded when somebody looks at it."""
+_SELECTION = {"exponential": "EXPONENTIAL", "permute_and_flip": "PERMUTE_AND_FLIP"}
 
 if TYPE_CHECKING:
     from shuffledp.mechanisms import (
         binomial,
-        exponential,
         frequency_list,
         geometric,
         geometric_tree,
         laplace,
-        one_sided,
-        permute_and_flip,
+        selection,
         stability_histogram,
     )
 
     MECHANISMS: tuple[MechanismSpec, ...]
+    exponential: MechanismSpec
+    permute_and_flip: MechanismSpec
 
-_find = load_later(__name__, {}, modules=(*REGISTRY, "frequency_list", "one_sided"))
+_FILES = (*(REGISTRY.keys() - _SELECTION.keys()), "frequency_list", "selection")
+_find = load_later(__name__, {}, modules=_FILES)
 
 if not TYPE_CHECKING:  # with it, every name would be Any
 
     def __getattr__(name: str) -> Any:
-        return tuple(map(spec, REGISTRY)) if name == "MECHANISMS" else _find(name)
+        if name == "MECHANISMS":
+            return tuple(map(spec, REGISTRY))
+        return spec(name) if name in _SELECTION else _find(name)
 
 
 def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
@@ -106,7 +109,8 @@ def spec(name: str) -> MechanismSpec:
     """
     if name not in REGISTRY:
         raise ParameterError("mechanism", name, f"must be one of {', '.join(REGISTRY)}")
-    registered: MechanismSpec = import_module(f"{__name__}.{name}").SPEC
+    file, own = ("selection", _SELECTION[name]) if name in _SELECTION else (name, "SPEC")
+    registered: MechanismSpec = getattr(import_module(f"{__name__}.{file}"), own)
     return registered
 
 

@@ -33,7 +33,7 @@ from shuffledp.core.randomizer import WordSource
 from shuffledp.core.validate import fraction_of_one, positive, whole
 from shuffledp.mechanisms import read_integers
 from shuffledp.numerics import intervals, tape
-from shuffledp.numerics.rounding import exp_lower, float_above
+from shuffledp.numerics.rounding import exp_lower, find_first, float_above
 
 _CHUNK = 1 << 16
 
@@ -175,15 +175,8 @@ def _find_smallest(delta_of: Callable[[int], float], delta: float, largest: int)
     """Return the threshold where bisection ends: it passes, and one less does not."""
     if delta_of(largest) > delta:
         return None
-    # `high` always has passed, so what is returned is safe even where delta is not monotone.
-    low, high = 0, largest
-    while high - low > 1:
-        middle = (low + high) // 2
-        if delta_of(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    # What was tried and passed is safe even where delta is not monotone.
+    return find_first(lambda threshold: delta_of(threshold) <= delta, 0, largest)
 
 
 def make(

@@ -475,8 +475,7 @@ def _plan(rate: Fraction, bits: int) -> _Plan:
         rate *= 2
     # All probabilities are below 1/2, so the thresholds fit into words.
     ends = [_thresholds(digit, bits) for digit in digits]
-    width = next(size for size in (1, 2, 4, 8) if 8 * size >= bits)
-    table = np.array(ends, dtype=f"u{width}").reshape(-1, 2)
+    table = np.array(ends, dtype=tape.word_type(bits)).reshape(-1, 2)
     return _Plan(digits=tuple(digits), below=table[:, :1], above=table[:, 1:], rest=rate)
 
 

@@ -144,6 +144,18 @@ def shorten(x: float) -> float:
     return math.ldexp(math.floor(math.ldexp(mantissa, 30)), exponent - 30)
 
 
+def find_first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Find the smallest integer above `low` that `holds`, by halving: if one does, so do all larger ones, and `high`.
+
+    >>> find_first(lambda n: n * n >= 50, 0, 100)
+    8
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
 def find_smallest_safe(
     excess: Callable[[float], float],
     *,

@@ -27,6 +27,15 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.numerics.rounding import exp_lower
 
 
+def word_type(bits: int) -> str:
+    """Return NumPy's type of words of that many bits.
+
+    >>> word_type(6), word_type(64)
+    ('u1', 'u8')
+    """
+    return f"u{next(size for size in (1, 2, 4, 8) if 8 * size >= bits)}"
+
+
 def bernoulli(words: Words, threshold: int, bits: int) -> Bools:
     """Return booleans that are true with probability threshold / 2^bits.
 

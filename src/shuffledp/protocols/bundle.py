@@ -39,6 +39,7 @@ from shuffledp.core.protocol import (
     Spec,
 )
 from shuffledp.core.randomizer import Law, Message, Messages, Randomizer, Shuffled, join_laws
+from shuffledp.numerics import tape
 from shuffledp.numerics.rounding import float_above, shorten
 from shuffledp.protocols.shared.assembly import local, register, shuffle
 from shuffledp.protocols.shared.joint import Made, PartSpec, account, calibrate
@@ -129,7 +130,7 @@ class BundleDevice:
         if device.word_bits == self.word_bits:
             return own
         first = own >> own.dtype.type(self.word_bits - device.word_bits)
-        return first.astype(_word_type(device.word_bits))
+        return first.astype(tape.word_type(device.word_bits))
 
     def _starts(self) -> list[int]:
         widths = [device.words_per_input for device in self.devices]
@@ -365,12 +366,8 @@ def count_numbers(randomizer: Randomizer) -> int:
 
 
 def _first_messages(randomizer: Randomizer) -> Messages:
-    words = np.zeros((1, randomizer.words_per_input), dtype=_word_type(randomizer.word_bits))
+    words = np.zeros((1, randomizer.words_per_input), dtype=tape.word_type(randomizer.word_bits))
     return randomizer.encode(np.zeros(1, dtype=np.int64), words)
-
-
-def _word_type(bits: int) -> str:
-    return f"u{next(size for size in (1, 2, 4, 8) if 8 * size >= bits)}"
 
 
 def _untag(rows: NDArray[np.int64], kind: str, wide: int | None) -> NDArray[Any]:

@@ -28,7 +28,7 @@ from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.galois import parity, solutions
 from shuffledp.protocols.shared.assembly import register, shuffle
-from shuffledp.protocols.shared.dummied import (
+from shuffledp.protocols.shared.frequency import (
     Dummied,
     add_dummies,
     analyze_dummied,

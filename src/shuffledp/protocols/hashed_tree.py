@@ -39,7 +39,7 @@ from shuffledp.numerics.tree_noise import BoundedNoise, IndependentLevels
 from shuffledp.numerics.trees import even_shapes, mean_prefix_variance
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
 from shuffledp.protocols.shared.assembly import register, shuffle
-from shuffledp.protocols.shared.dummied import Dummied, choose_rho, dummied_law
+from shuffledp.protocols.shared.frequency import Dummied, choose_rho, dummied_law
 from shuffledp.protocols.shared.joint import Joint
 from shuffledp.protocols.tree import (
     Tree,

@@ -74,7 +74,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.galois import multiply, parity
-from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.rounding import exp_lower, find_first
 from shuffledp.protocols.hadamard import walsh_hadamard
 from shuffledp.protocols.hashed_prefixes import (
     draw_seed,
@@ -417,11 +417,7 @@ def _find_binomial_end(people: int, share: float, tail: float) -> int:
     """
     from scipy.special import bdtrc  # scipy.stats takes a second to import
 
-    low, high = -1, people
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if bdtrc(middle, people, share) <= tail else (middle, high)
-    return high
+    return find_first(lambda count: bool(bdtrc(count, people, share) <= tail), -1, people)
 
 
 def decode(device: LocalPrefixes, counts: NDArray[np.int64], step: Step | None = None) -> Found:

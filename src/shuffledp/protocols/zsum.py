@@ -39,7 +39,7 @@ from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial
 from shuffledp.numerics.intervals import BinomialSum, NoiseError
 from shuffledp.numerics.masses import binomial_at_least, binomial_at_most
-from shuffledp.numerics.rounding import dyadic_above
+from shuffledp.numerics.rounding import dyadic_above, find_first
 from shuffledp.protocols.shared.assembly import register, shuffle
 
 
@@ -189,11 +189,8 @@ class CutAnswers:
         62
         """
         allowed = fraction_of_one("beta", beta)
-        low, high = -1, whole("n", self.n, at_least=1)  # an error above n there is not
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.failure(middle, bins) <= allowed else (middle, high)
-        return high
+        most = whole("n", self.n, at_least=1)  # an error above n there is not
+        return find_first(lambda error: self.failure(error, bins) <= allowed, -1, most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

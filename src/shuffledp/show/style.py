@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from shuffledp.core.display import Moment
 from shuffledp.core.errors import UnsupportedError
@@ -23,6 +23,7 @@ from shuffledp.core.errors import UnsupportedError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 GREY = "#7A7A7A"
 BLUE, VERMILION, GREEN, PURPLE = COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -33,6 +34,7 @@ MORE_COLOURS = (*COLOURS, "#E69F00", "#56B4E9", "#7A7A7A", "#222222")
 INK = "#222222"
 PALE = "#C8C8C8"
 FAINT = "#E2E2E2"
+ORANGE = "#E69F00"
 _INDIC = ("\u0900", "\u0dff")
 _LETTERS = 18.5  # of small print in an inch
 _SHAPING = (3, 11)  # the version of Matplotlib that joins letters and knows their direction
@@ -252,3 +254,36 @@ def write_beside(
         text, (x, y), xytext=shift, textcoords="offset points", va="center", ha=side, fontsize=9,
         color=INK,
     )  # fmt: skip
+
+
+Scale = Literal["linear", "log"]
+
+
+def panels(
+    titles: Sequence[str],
+    *,
+    x: str,
+    y: str | Sequence[str],
+    scales: tuple[Scale, Scale] = ("linear", "linear"),
+    width: float = 4.6,
+    height: float = 3.9,
+) -> tuple[Figure, list[Axes]]:
+    """Return a row of panels with these titles.
+
+    >>> figure, axes = panels(["one", "two"], x="n", y="error", scales=("log", "log"))
+    >>> len(axes), axes[0].get_xscale()
+    (2, 'log')
+    """
+    figure = new_figure(max(6.4, width * len(titles)), height)
+    figure.set_layout_engine("constrained")
+    row = list(figure.subplots(1, len(titles), squeeze=False)[0])
+    names = [y] * len(titles) if isinstance(y, str) else y
+    for axes, title, name in zip(row, titles, names, strict=True):
+        axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=8)
+        axes.set(xscale=scales[0], yscale=scales[1])
+        axes.set_xlabel(x, color=INK)
+        axes.set_ylabel(name, color=INK)
+        axes.grid(color=FAINT, lw=0.7)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, row

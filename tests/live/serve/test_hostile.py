@@ -17,12 +17,12 @@ import shuffledp as sdp
 from live.serve.test_servers import COLLECTION, REPORTS, TYPE, UPLOAD, Server, play, title
 from live.test_roles import open_analyzer, open_shuffler
 from shuffledp.live import pages
-from shuffledp.live.disk import hold, transaction
 from shuffledp.live.serve import connections
 from shuffledp.live.serve.analyzer import work_once
 from shuffledp.live.serve.client import fetch_document, read_link
 from shuffledp.live.serve.http import bind, listen
 from shuffledp.live.serve.pool import Intake, ReportPool
+from shuffledp.live.store import hold, transaction
 
 
 def talk(conversation):

@@ -42,7 +42,7 @@ def schedule(dh, encapsulated, public, info):
 
 
 def seal(plain, public, info, ephemeral, aad=b""):
-    """As `shuffledp.live.wire.hpke.seal`, with an ephemeral key that is given."""
+    """As `shuffledp.live.wire.report.seal`, with an ephemeral key that is given."""
     key = X25519PrivateKey.from_private_bytes(ephemeral)
     encapsulated = key.public_key().public_bytes_raw()
     dh = key.exchange(X25519PublicKey.from_public_bytes(public))
@@ -51,7 +51,7 @@ def seal(plain, public, info, ephemeral, aad=b""):
 
 
 def open_sealed(sealed, private, info, aad=b""):
-    """As `shuffledp.live.wire.hpke.open_sealed`."""
+    """As `shuffledp.live.wire.report.open_sealed`."""
     key = X25519PrivateKey.from_private_bytes(private)
     dh = key.exchange(X25519PublicKey.from_public_bytes(sealed[:32]))
     secret, nonce = schedule(dh, sealed[:32], key.public_key().public_bytes_raw(), info)

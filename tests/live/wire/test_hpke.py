@@ -8,7 +8,7 @@ from live.wire import reference
 from live.wire.vectors import FOLDER
 from shuffledp.core.errors import WireError
 from shuffledp.core.randomizer import OVERHEAD
-from shuffledp.live.wire.hpke import open_sealed, public_bytes, seal
+from shuffledp.live.wire.report import open_sealed, public_bytes, seal
 
 # RFC 9180, A.1.1: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, base mode, sequence number 0.
 INFO = bytes.fromhex("4f6465206f6e2061204772656369616e2055726e")

@@ -9,7 +9,7 @@ import pytest
 from shuffledp import SeededWords
 from shuffledp.core.errors import DataError, ParameterError, WireError
 from shuffledp.live.wire.noise import Dummies, DummyKind, HashedDummies, read_dummies
-from shuffledp.testing.tapes import all_tapes
+from shuffledp.testing import all_tapes
 
 BINS, COUNT = DummyKind.BINS, DummyKind.COUNT
 LAWS = [

@@ -4,13 +4,13 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from shuffledp.live.wire.hpke import seal
 from shuffledp.live.wire.report import (
     encode_answers,
     join_upload,
     open_inner,
     open_report,
     report_id,
+    seal,
     seal_inner,
     seal_report,
     split_upload,

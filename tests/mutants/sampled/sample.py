@@ -84,7 +84,7 @@ def _strip(text: str) -> str:
 def room_of(file: str) -> str:
     """The room of a source file.
 
-    >>> [room_of(f"src/shuffledp/{end}") for end in ("core/errors.py", "live/wire/hpke.py", "testing.py")]
+    >>> [room_of(f"src/shuffledp/{end}") for end in ("core/errors.py", "live/wire/report.py", "testing.py")]
     ['core', 'live/wire', 'testing']
     >>> room_of("clients/js/src/laws.js")
     'clients/js'

@@ -3,7 +3,7 @@
 The web stack is the extra `serve`, and is imported when a server starts or something is sent.
 """
 
-from shuffledp.live.notice import write_privacy
+from shuffledp.live.pages import write_privacy
 from shuffledp.live.results import show_page, show_text
 from shuffledp.live.serve.analyzer import run_analyzer
 from shuffledp.live.serve.client import Operator, fetch_document, read_link, send

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import ShuffledpError, WireError
 from shuffledp.core.version import __version__
-from shuffledp.live.disk import hold
 from shuffledp.live.results import XLSX, describe_collection, show_page, write_csv, write_xlsx
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import (
@@ -33,6 +32,7 @@ from shuffledp.live.serve.journal import (
     write_health,
 )
 from shuffledp.live.serve.pool import RecordPool
+from shuffledp.live.store import hold
 
 if TYPE_CHECKING:
     import socket

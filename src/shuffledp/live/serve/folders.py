@@ -32,14 +32,20 @@ from urllib.parse import urlsplit
 
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.live.analyzer import Analyzer, Opener, open_records
-from shuffledp.live.disk import check_private, make_private, read_private, write_whole
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.postgres import PostgresLog, PostgresStore
 from shuffledp.live.seals import FolderLog, SealLog
 from shuffledp.live.serve.client import connect
 from shuffledp.live.serve.http import bind
 from shuffledp.live.shuffler import Shuffler
-from shuffledp.live.store import SqliteStore, Store
+from shuffledp.live.store import (
+    SqliteStore,
+    Store,
+    check_private,
+    make_private,
+    read_private,
+    write_whole,
+)
 from shuffledp.live.wire.document import ONE_OPERATOR, Collection
 
 if TYPE_CHECKING:

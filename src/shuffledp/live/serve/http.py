@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError, WireError
-from shuffledp.live.disk import make_private, read_private, write_whole
 from shuffledp.live.pages import find_asset
+from shuffledp.live.store import make_private, read_private, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shuffledp.core.errors import DataError
-from shuffledp.live.disk import read_private, write_whole
 from shuffledp.live.serve.http import bind, problem
+from shuffledp.live.store import read_private, write_whole
 
 if TYPE_CHECKING:
     import socket

@@ -34,7 +34,6 @@ from shuffledp.live.design import (
     make_collection,
     measure_influence,
 )
-from shuffledp.live.disk import make_private, write_whole
 from shuffledp.live.serve.client import Operator, connect
 from shuffledp.live.serve.folders import Home, Place, Role, start_roles, stop_roles
 from shuffledp.live.serve.http import (
@@ -49,6 +48,7 @@ from shuffledp.live.serve.http import (
     show_asset,
 )
 from shuffledp.live.serve.rehearse import make_decreasing_law
+from shuffledp.live.store import make_private, write_whole
 from shuffledp.live.wire.document import LARGEST_FLOOR
 from shuffledp.live.wire.strict import read_json
 from shuffledp.planner.rows import foresee_estimate, measure_sight

@@ -35,9 +35,9 @@ from shuffledp.core.errors import (
 from shuffledp.core.privacy import round_up
 from shuffledp.core.texts import Keys
 from shuffledp.core.validate import number, whole
-from shuffledp.live.analyzer import count_messages
+from shuffledp.live.analyzer import answer_question, count_messages
 from shuffledp.live.design import choose_protocols, make_collection
-from shuffledp.live.results import answer_question, read_estimate
+from shuffledp.live.results import read_estimate
 from shuffledp.live.serve.client import Operator, connect, send_upload
 from shuffledp.live.serve.folders import Home, find_port, play_roles
 from shuffledp.live.serve.pool import start_pool

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shuffledp.core.errors import WireError
 from shuffledp.core.version import __version__
-from shuffledp.live.disk import hold, make_private
-from shuffledp.live.notice import write_privacy
+from shuffledp.live.pages import write_privacy
 from shuffledp.live.serve.http import (
     CORS,
     PLAIN,
@@ -49,7 +48,7 @@ from shuffledp.live.serve.journal import (
     write_health,
 )
 from shuffledp.live.serve.pool import Intake, ReportPool
-from shuffledp.live.store import AwayError, DamageError
+from shuffledp.live.store import AwayError, DamageError, hold, make_private
 from shuffledp.live.wire.document import ONE_OPERATOR, read_url
 from shuffledp.live.wire.report import MEDIA_TYPE, MOST_REPORTS, split_upload, verify_fetch
 

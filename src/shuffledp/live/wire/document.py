@@ -24,12 +24,13 @@ from typing import Any
 from shuffledp.core.errors import DataError, ParameterError, WireError
 from shuffledp.core.privacy import Guarantee, round_up
 from shuffledp.core.randomizer import OVERHEAD, report_bytes
-from shuffledp.live.wire.hpke import SUITE
 from shuffledp.live.wire.noise import MOST_DUMMIES
 from shuffledp.live.wire.promise import NO_FLOOR, Noise, Pledge, add_floors, compute_guarantee
 from shuffledp.live.wire.question import LONGEST, Question, read_questions
 from shuffledp.live.wire.strict import Fields, as_decimal, read_decimal, read_json, write_canonical
 
+SUITE = 1
+"""DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM. 2 is reserved for a post-quantum hybrid."""
 MOST_BYTES = 8_000
 """The most bytes of a logo; in the document every three of them take four."""
 _LARGEST = 1_000  # pixels of a side: few bytes may be a picture that fills the memory

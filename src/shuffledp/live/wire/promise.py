@@ -16,7 +16,7 @@ from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, guess_right, round_percent_up, round_up
 from shuffledp.core.protocol import ShuffleProtocol, honest_users
 from shuffledp.live.wire.question import CHOICE_BITS, Question
-from shuffledp.numerics.rounding import float_above, float_below
+from shuffledp.numerics.rounding import find_first, float_above, float_below
 
 MOST_ANSWERS = 366
 """The most answers of a device in a composed promise: every device recomputes it, in a second or two."""
@@ -205,15 +205,13 @@ def _compute_one(
     left = _set_generator_aside(words, honest, delta, most)
     missed = left / 100
     share = Fraction((1 << CHOICE_BITS) // len(protocols), 1 << CHOICE_BITS)
-    low, high = 0, honest  # binomial_at_most(low - 1) <= missed < binomial_at_most(high - 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if binomial_at_most(middle - 1, honest - 1, share) <= missed:
-            low = middle
-        else:
-            high = middle
+
+    def is_missed(others: int) -> bool:
+        return binomial_at_most(others, honest - 1, share) > missed
+
+    others = find_first(is_missed, -1, honest - 1)
     spare = float_below(Fraction(left) - Fraction(missed))
-    curves = [profile(randomizer=each, n=1 + low, honest=1.0) for each in protocols]
+    curves = [profile(randomizer=each, n=1 + others, honest=1.0) for each in protocols]
     worst = max((each.best(spare) for each in curves), key=lambda bound: bound.epsilon)
     return replace(worst, delta=delta, honest=honest)
 

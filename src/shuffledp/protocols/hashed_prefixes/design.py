@@ -24,6 +24,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import Crowd, Promise
 from shuffledp.core.validate import positive
+from shuffledp.numerics.rounding import find_first
 from shuffledp.protocols.hashed_prefixes.decoder import Seen, bound_tail
 from shuffledp.protocols.tree import joint_poisson_level
 
@@ -96,13 +97,7 @@ class LevelSight:
         low, high = 0, 1
         while self.find_probability(high) < probability:
             low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.find_probability(middle) < probability:
-                low = middle
-            else:
-                high = middle
-        return high
+        return find_first(lambda n: self.find_probability(n) >= probability, low, high)
 
     def draw_curve(self, points: int = 24) -> list[tuple[int, float]]:
         """Return counts, and the probability that a word with that count is found.
@@ -150,10 +145,7 @@ def find_poisson_end(mean: float, tail: float) -> int:
     low, high = -1, 1
     while pdtrc(high, mean) > tail:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if pdtrc(middle, mean) <= tail else (middle, high)
-    return high
+    return find_first(lambda count: bool(pdtrc(count, mean) <= tail), low, high)
 
 
 def level_tails(

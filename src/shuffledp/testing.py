@@ -25,12 +25,12 @@ This is the only module that imports pytest; `import shuffledp` does not load it
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
-from typing import Any, ClassVar
+from itertools import pairwise, product
+from typing import Any, ClassVar, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -40,19 +40,16 @@ from numpy.typing import NDArray
 from shuffledp.accounting.amplify import amplify
 from shuffledp.accounting.blanket import law_blankets
 from shuffledp.accounting.exact import shuffled_delta
+from shuffledp.core.arrays import Words
 from shuffledp.core.domain import Answers, Cells, Domain, Reals, round_places
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.privacy import Model
-from shuffledp.core.protocol import (
-    HONEST,
-    ShuffleProtocol,
-    Spec,
-    honest_users,
-)
+from shuffledp.core.protocol import HONEST, ShuffleProtocol, Spec, honest_users
 from shuffledp.core.randomizer import (
     Law,
     Message,
     Messages,
+    Randomizer,
     Shuffled,
     WordSource,
     forget,
@@ -63,15 +60,9 @@ from shuffledp.engine.local import run, tally, tally_each
 from shuffledp.numerics.entropy import SeededWords
 from shuffledp.numerics.leaves import TASKS as LEAVES
 from shuffledp.numerics.rounding import exp_lower
+from shuffledp.numerics.tape import word_type
 from shuffledp.protocols.bundle import questions
 from shuffledp.tasks import task_for, task_named
-from shuffledp.testing.tapes import (
-    MOST_TAPES,
-    ScriptedWords,
-    all_tapes,
-    enumerate_law,
-    enumerate_outcomes,
-)
 
 __all__ = [
     "ALPHA",
@@ -87,6 +78,107 @@ __all__ = [
     "enumerate_law",
     "enumerate_outcomes",
 ]
+
+MOST_TAPES = 20_000
+_MOST_TAPE_BITS = 20
+
+
+def all_tapes(word_bits: int, words: int) -> Words:
+    """Return every tape once: words[2^(word_bits * words), words].
+
+    >>> all_tapes(2, 1).ravel()
+    array([0, 1, 2, 3], dtype=uint8)
+    """
+    total = word_bits * words
+    assert total <= _MOST_TAPE_BITS, f"{total} bits of tape are too many to enumerate"
+    number = np.arange(1 << total, dtype=np.uint64)
+    shifts = np.arange(words, dtype=np.uint64) * np.uint64(word_bits)
+    mask = np.uint64((1 << word_bits) - 1)
+    tapes: Words = ((number[:, None] >> shifts) & mask).astype(word_type(word_bits))
+    return tapes
+
+
+def enumerate_law(randomizer: Randomizer, x: int) -> Law:
+    """Return the law of `encode` for one input, counted over every tape.
+
+    >>> from shuffledp.protocols.krr import KRR
+    >>> krr = KRR(k=3, epsilon0=1.0, word_bits=4)
+    >>> enumerate_law(krr, 0) == krr.pmf(0)
+    True
+    """
+    tapes = all_tapes(randomizer.word_bits, randomizer.words_per_input)
+    messages = randomizer.encode(np.full(len(tapes), x), tapes)
+    if isinstance(messages.owner, range):
+        rows, counts = np.unique(messages.payload, axis=0, return_counts=True)
+        return {
+            (_make_message(row),): Fraction(int(c), len(tapes))
+            for row, c in zip(rows.tolist(), counts, strict=True)
+        }
+    owner = np.asarray(messages.owner)
+    order = np.argsort(owner, kind="stable")
+    sent = [_make_message(row) for row in messages.payload[order].tolist()]
+    ends = np.searchsorted(owner[order], np.arange(messages.users + 1))
+    seen = Counter(tuple(sent[a:b]) for a, b in pairwise(ends))
+    return {one: Fraction(count, len(tapes)) for one, count in seen.items()}
+
+
+class ScriptedWords:
+    """A source of words that answers from a script, and says when the script is at its end."""
+
+    def __init__(self, script: Sequence[int]) -> None:
+        self._script = list(script)
+        self.probability = Fraction(1)
+
+    def words(self, count: int, bits: int = 64) -> Words:
+        if count and not self._script:
+            raise _EndOfScriptError(count * bits)
+        number = self._script.pop(0) if count else 0
+        self.probability /= 1 << count * bits
+        words = [number >> bits * i & ((1 << bits) - 1) for i in range(count)]
+        return np.array(words, dtype=word_type(bits))
+
+
+class _EndOfScriptError(Exception):
+    """The next words could be any of this many bits."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+
+def enumerate_outcomes(
+    run: Callable[[WordSource], Outcome], most: int = MOST_TAPES
+) -> dict[Outcome, Fraction]:
+    """Return the exact law of run(source): every tape once, each as long as it has to be.
+
+    `UnsupportedError` if there are more than `most`.
+
+    >>> enumerate_outcomes(lambda source: int(source.words(3, 1).sum()))[2]
+    Fraction(3, 8)
+    """
+    law: dict[Outcome, Fraction] = {}
+    tapes = 0
+    scripts: list[tuple[int, ...]] = [()]
+    while scripts:
+        script = scripts.pop()
+        source = ScriptedWords(script)
+        try:
+            outcome = run(source)
+        except _EndOfScriptError as end:
+            if tapes + len(scripts) + (1 << end.bits) > most:
+                raise UnsupportedError("too many tapes to enumerate") from None
+            scripts.extend((*script, number) for number in range(1 << end.bits))
+            continue
+        tapes += 1
+        law[outcome] = law.get(outcome, Fraction(0)) + source.probability
+    return law
+
+
+def _make_message(row: Any) -> Message:
+    return tuple(map(int, row)) if isinstance(row, list) else int(row)
+
 
 _FITTED = (*LEAVES, "words")  # their answers are not sums of weights of messages
 ALPHA = 1e-9
@@ -132,7 +224,6 @@ _GROUPS = {
     "ordinary": ("local", "shuffled"),
     "tiny": ("local_tiny", "shuffled_tiny"),
 }
-
 
 _MADE: dict[tuple[Callable[..., ShuffleProtocol], str], ShuffleProtocol] = {}
 
@@ -484,16 +575,11 @@ class AtOrdinarySize(_Suite):
         analyzer, messages = ordinary.protocol.analyzer, ordinary.send(600, 1)
         whole = analyzer.tally(forget(messages))
         owner = np.asarray(messages.owner)
-        parts = [
-            analyzer.tally(
-                forget(Messages(payload=messages.payload[part], owner=owner[part], users=users))
-            )
-            for part, users in (
-                (owner < 1, 1),
-                ((owner >= 1) & (owner < 400), 399),
-                (owner >= 400, 200),
-            )
-        ]
+        parts = []
+        for first, end in ((0, 1), (1, 400), (400, 600)):
+            mine = (owner >= first) & (owner < end)
+            some = Messages(payload=messages.payload[mine], owner=owner[mine], users=end - first)
+            parts.append(analyzer.tally(forget(some)))
         added = parts[0] + parts[1] + parts[2]
         np.testing.assert_array_equal(added.counts, whole.counts)
         assert added.users == whole.users == 600
