@@ -53,8 +53,11 @@ class TestArguments:
             ({"epsilon0": 0.0}, "epsilon0=0.0 must be > 0"),
             ({"epsilon0": float("inf")}, "epsilon0=inf must be finite"),
             ({"epsilon0": "1"}, "epsilon0='1' must be a number"),
-            ({"epsilon0": None}, "epsilon0=None or randomizer must be given, and not both"),
-            ({"randomizer": RR(epsilon0=1.0)}, "epsilon0=1.0 or randomizer must be given"),
+            ({"epsilon0": None}, "epsilon0 must be given, or a randomizer"),
+            (
+                {"randomizer": RR(epsilon0=1.0)},
+                "epsilon0=1.0 must be left out: the randomizer has its own",
+            ),
             ({"honest": 0.0}, "honest=0.0 must be > 0 and <= 1"),
             ({"honest": 1.1}, "honest=1.1 must be > 0 and <= 1"),
             ({"honest": 1e-3}, "honest=0.001 must leave at least one of n=100 users"),

@@ -19,7 +19,7 @@ TOML = {
     'delta = 1e-6\nepsilon = 1\n[questions]\nhome = 3\n': "question 'home' must be a table",
     'delta = 1e-6\nepsilon = 1\n[questions.home]\ncolumn = "x"\n': "question 'home' has no task",
     'epsilon = 1\n[questions.home]\ntask = "count"\n': "delta is missing",
-    'delta = 1e-6\n[questions.home]\ntask = "count"\n': "epsilon is missing, or an error for every",
+    'delta = 1e-6\n[questions.home]\ntask = "count"\n': "epsilon is missing: give it, or an error for every",
     'epsilon = "one"\ndelta = 1e-6\n[questions.home]\ntask = "count"\n': "line 1: epsilon='one' must be",
     'epsilon = 1\ndelta = 1e-6\nwho = 3\n[questions.home]\ntask = "count"\n': "line 3: 'who' is not a field of a survey",
     'epsilon = 1\nmodel = "local"\ndelta = 0.1\n[questions.a]\ntask = "count"\n[questions.b]\ntask = "count"\n': (

@@ -518,7 +518,12 @@ def _flip(randomizer: Randomizer, blankets: tuple[Blanket, ...]) -> Fraction | N
 def find_epsilon0(epsilon0: float | None, randomizer: Local | None) -> float:
     """Return the local epsilon that was given, or that of the randomizer."""
     if (epsilon0 is None) == (randomizer is None):
-        raise ParameterError("epsilon0", epsilon0, "or randomizer must be given, and not both")
+        wanted = (
+            "must be given, or a randomizer"
+            if epsilon0 is None
+            else "must be left out: the randomizer has its own"
+        )
+        raise ParameterError("epsilon0", epsilon0, wanted)
     if randomizer is not None:
         device = check_randomizer(
             "randomizer", _device(randomizer), "must be a protocol or a randomizer"

@@ -77,7 +77,7 @@ class Laplace:
         reach = math.ceil(sensitivity / Fraction(2) ** self.step_exponent) + self.k - 1
         if reach > 2**60:
             raise ParameterError(
-                "step_exponent", self.step_exponent, "must be larger: a coarser grid"
+                "step_exponent", self.step_exponent, "must be larger: the grid is too fine"
             )
         object.__setattr__(self, "reach", reach)
         object.__setattr__(self, "noise", DiscreteLaplace(rate=find_rate(self.epsilon, reach)))

@@ -373,7 +373,7 @@ def _first_messages(randomizer: Randomizer) -> Messages:
 def _untag(rows: NDArray[np.int64], kind: str, wide: int | None) -> NDArray[Any]:
     own = rows[:, 1] if wide is None else rows[:, 1 : 1 + wide]
     if np.dtype(kind) == np.bool_ and not np.isin(own, (0, 1)).all():
-        raise DataError("a message is of bits, but has other numbers")
+        raise DataError("a message must be bits, but has other numbers")
     kept = np.ascontiguousarray(own)
     return kept.view(np.uint64) if np.dtype(kind) == np.uint64 else kept.astype(kind)
 

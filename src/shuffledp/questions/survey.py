@@ -251,7 +251,7 @@ class Survey:
                 f"error must be given for every question or for none: {missing!r} has none"
             )
         if self.epsilon is None and not all(aims):
-            raise UnsupportedError("epsilon is missing, or an error for every question")
+            raise UnsupportedError("epsilon is missing: give it, or an error for every question")
 
     @classmethod
     def of(
