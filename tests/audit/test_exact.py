@@ -211,7 +211,7 @@ def test_the_result_says_what_it_is():
     assert found.refutes(0.1874)
     assert not found.confirms(0.1874)
     assert not found.refutes(0.1876)
-    assert str(found).startswith("delta = 0.1876 at epsilon = 0.693147: exact")
+    assert str(found).startswith("delta = 0.1876 at epsilon = 0.693148: exact")
     assert "2 users, shuffled" in str(found)
     assert repr(found).startswith("ExactAudit(delta=0.1875")
     alone = sdp.audit.exact(made, epsilon=0.0, view="local")

@@ -36,7 +36,7 @@ def test_the_numbers_that_the_tutorial_prints_are_those_of_its_file():
     assert abs(value - truth) <= 6 * error
     assert low <= truth <= high
     ways = dict(zip(people.way.domain.labels, people.way.counts.tolist(), strict=True))
-    bars = dict(re.findall(r"^(\S[\S ]*?) +█[█▏▎▍▌▋▊▉]* +([0-9,]+)$", text, re.MULTILINE))
+    bars = dict(re.findall(r"^(\S[\S ]*?) +█[█▏▎▍▌▋▊▉]* +([0-9,]+) +[0-9.]+%$", text, re.MULTILINE))
     assert len(bars) == 7
     for way, number in bars.items():
         if way != "other":

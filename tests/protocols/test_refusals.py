@@ -37,7 +37,7 @@ LAYOUT = _Layout(domain=sdp.Integers(lower=0, upper=15), shape=(4, 4), hash_bits
 ONE = Tally(counts=np.zeros(3, dtype=np.int64), users=3)
 
 REFUSED = {
-    "an unknown protocol": (lambda: protocols.make("kkr", k=3, epsilon=1.0), "name='kkr'"),
+    "an unknown protocol": (lambda: protocols.make("kkr", k=3, epsilon=1.0), "protocol='kkr'"),
     "an unknown parameter": (
         lambda: protocols.make("krr", k=3, epsilon=1.0, wide=4),
         "wide=4 is not a parameter of krr",

@@ -129,7 +129,7 @@ class UniformityTest:
         """Return the verdict and what it means, in a few lines.
 
         >>> print(uniformity_test([0, 0, 0, 1] * 500, k=2, alpha=0.2, model="none", error=0.01).describe())
-        Rejected: values like these would be rare if the law were the one tested (p-value 0.000437).
+        Rejected: values like these would be rare if the law were the one tested (p-value 0.000438).
         The law tested is rejected with probability at most 0.01, one at distance 0.2 or more with probability about 1 (simulated).
         collisions: nothing is promised to anybody.
         """
