@@ -6,7 +6,7 @@ A trusted curator computes the exact answer and calls `release(exact_answer, rng
 Checks that the mechanisms share: exact parameters, and answers of the declared shape and type.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -90,15 +90,17 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         return spec(name) if name in _SELECTION else _find(name)
 
 
-def list_answering(*tasks: str, names: Collection[str] | None = None) -> Iterator[MechanismSpec]:
-    """Yield the mechanisms that answer one of the tasks, or those of them that are named; others are not loaded.
+def list_answering(*tasks: str, names: Collection[str] | None = None) -> list[MechanismSpec]:
+    """List the mechanisms that answer one of the tasks, or those of them that are named; others are not loaded.
 
     >>> [each.name for each in list_answering("mean")]
     ['laplace']
     """
-    for name, answered in REGISTRY.items():
-        if not set(answered).isdisjoint(tasks) and (names is None or name in names):
-            yield spec(name)
+    return [
+        spec(name)
+        for name, answered in REGISTRY.items()
+        if not set(answered).isdisjoint(tasks) and (names is None or name in names)
+    ]
 
 
 def spec(name: str) -> MechanismSpec:

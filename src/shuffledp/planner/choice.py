@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from itertools import takewhile
 
 from shuffledp import protocols
 from shuffledp.core.domain import Bits, Categories
@@ -19,7 +18,15 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST, Look, Mechanism, ShuffleProtocol
 from shuffledp.core.task import Task
 from shuffledp.core.validate import fraction_of_one
-from shuffledp.planner.question import MOST_VALUES, Candidate, Limits, Problem, candidates, curators
+from shuffledp.planner.question import (
+    MOST_VALUES,
+    Candidate,
+    Limits,
+    Problem,
+    candidates,
+    curators,
+    list_early,
+)
 from shuffledp.planner.rows import Row, evaluate, measure
 from shuffledp.tasks import Count, Histogram, Mean, Sum, Words
 
@@ -204,7 +211,7 @@ def pick_for_file(asked: Problem, model: Model, look: Callable[[Candidate], Row]
     protocols need no look.
     """
     floor = _curator_error(asked)
-    early = [each for each in _list_early(asked.task) if each.model is model]
+    early = [each for each in list_early(asked.task) if each.model is model]
     new = [(row.error, row) for each in early if each.newcomer and (row := look(each)).available]
     errors = list(new)
     for each in reversed(early):
@@ -226,18 +233,13 @@ def _choose_by_error(errors: list[tuple[float, Row]]) -> Row:
     return min(equal, key=lambda each: (not each[1].dealt, each[0], _bits(each[1])))[1]
 
 
-def _list_fitting(task: Task, model: Model) -> Iterator[Candidate]:
+def _list_fitting(task: Task, model: Model) -> Iterable[Candidate]:
     """Return the candidates of the model; with very many bins only those whose cost does not grow with them."""
     many = task.listed and task.domain.size > MOST_VALUES and model is Model.SHUFFLE
     if model is Model.CENTRAL:
         return curators(task)
     fitting = (each for each in order_candidates(task) if each.model is model)
     return (each for each in fitting if each.hints.any_size) if many else fitting
-
-
-def _list_early(task: Task) -> list[Candidate]:
-    """List the candidates that are not late. They come first, so only the first late one is loaded to see its hints."""
-    return [*takewhile(lambda each: each.hints.look is not Look.LATE, candidates(task))]
 
 
 def _shrink(task: Task) -> Task:
@@ -310,7 +312,7 @@ def order_candidates(task: Task) -> Iterator[Candidate]:
     >>> [each.name for each in order_candidates(Count(domain=Bits()))][:2]
     ['correlated_count', 'split_and_mix']
     """
-    early = [each for each in _list_early(task) if each.model is not Model.CENTRAL]
+    early = [each for each in list_early(task) if each.model is not Model.CENTRAL]
     yield from sorted(early, key=lambda each: not each.newcomer)
     rest = (each for each in candidates(task) if each not in early)
     yield from sorted(rest, key=lambda each: each.amplified)
@@ -358,11 +360,11 @@ def curator_error(
 
 def _curator_error(asked: Problem) -> float:
     """Return the error of a curator whose noise comes from users of whom only some are honest; 0 if unknown."""
-    first = next(curators(asked.task), None)
-    if first is None:
+    known = curators(asked.task)
+    if not known:
         return 0.0
     try:
-        error = measure(first, asked).judge(asked.crowd.n)
+        error = measure(known[0], asked).judge(asked.crowd.n)
     except ShuffledpError:
         return 0.0
     return error / math.sqrt(asked.crowd.honest)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import takewhile
 from typing import Any
 
 from shuffledp import mechanisms, protocols
@@ -258,11 +259,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A maker of the registry, and what it answers by itself."""
+    """A maker of the registry, in one model of trust."""
 
     name: str
     model: Model
-    answers: str
     maker: Maker | MechanismSpec
     amplified: bool = False
     """Whether it is a local protocol behind a shuffler."""
@@ -354,19 +354,27 @@ def candidates(task: Task, names: Collection[str] | None = None) -> Iterator[Can
                 yield Candidate(
                     name=spec.name,
                     model=model,
-                    answers=spec.task,
                     maker=maker,
                     amplified=both and model is Model.SHUFFLE,
                     hints=spec.hints,
                 )
 
 
-def curators(task: Task, names: Collection[str] | None = None) -> Iterator[Candidate]:
-    """Yield the mechanisms of the central model that answer a task.
+def list_early(task: Task) -> list[Candidate]:
+    """List the candidates that are not late. They come first, so only the first late one is loaded to see its hints.
+
+    >>> [each.name for each in list_early(task_named("count").declare({}).task)]
+    ['geometric', 'binomial', 'correlated_count', 'split_and_mix']
+    """
+    return [*takewhile(lambda each: each.hints.look is not Look.LATE, candidates(task))]
+
+
+def curators(task: Task, names: Collection[str] | None = None) -> list[Candidate]:
+    """List the mechanisms of the central model that answer a task.
 
     >>> [each.name for each in curators(task_named("mean").declare({"lower": 0, "upper": 9}).task)]
     ['laplace']
     """
     wanted = (task.name, "histogram") if task.bins else (task.name,)
-    for each in mechanisms.list_answering(*wanted, names=names):
-        yield Candidate(name=each.name, model=Model.CENTRAL, answers=task.name, maker=each)
+    known = mechanisms.list_answering(*wanted, names=names)
+    return [Candidate(name=each.name, model=Model.CENTRAL, maker=each) for each in known]

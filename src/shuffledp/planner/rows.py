@@ -525,10 +525,8 @@ def _at_floor(row: Row, candidate: Candidate, asked: Problem, limits: Limits) ->
 
     alone = spec(candidate.name).make_local
     assert alone is not None  # or it would not be amplified
-    asked_of = Candidate(
-        name=candidate.name, model=Model.LOCAL, answers=candidate.answers, maker=alone
-    )
-    local = asked_of.make(asked.at(epsilon=most))
+    unshuffled = Candidate(name=candidate.name, model=Model.LOCAL, maker=alone)
+    local = unshuffled.make(asked.at(epsilon=most))
     shuffled = profile(randomizer=local, n=asked.n, honest=asked.crowd.honest)
     epsilon = shuffled.epsilon(asked.promise.delta) * (1 - _UNDER)
     less = replace(asked, promise=replace(asked.promise, epsilon=epsilon))  # on the same grid
@@ -611,7 +609,7 @@ def measure(
     made = candidate.make(asked, gap=gap, max_messages=max_messages)
     if isinstance(made, ShuffleProtocol):
         return _measure_protocol(made, asked)
-    return _measure_mechanism(made, candidate, asked)
+    return _measure_mechanism(made, asked)
 
 
 def _measure_protocol(made: ShuffleProtocol, asked: Problem) -> Measured:
@@ -637,15 +635,15 @@ def _check_size(messages: float, bits: int) -> None:
         )
 
 
-def _measure_mechanism(made: Mechanism, candidate: Candidate, asked: Problem) -> Measured:
-    answers = task_named(candidate.answers)
-    bin_errors = made.offers.bin_errors
+def _measure_mechanism(made: Mechanism, asked: Problem) -> Measured:
+    answers, offers = type(asked.task), made.offers
+    bin_errors = offers.bin_errors
     if bin_errors is not None and asked.task.listed:
         worst = worst_shape(bin_errors, n=asked.crowd.n, size=asked.task.domain.size)
         rmse = math.sqrt(worst.mse)
         return Measured(made=made, answers=answers, rmse=rmse, inputs=worst.inputs)
     mse = made.variance()
-    unit = made.offers.unit
+    unit = offers.unit
     if unit is not None and Fraction(unit).denominator > 1:
         mse += (unit / 2) ** 2  # the answer is rounded to its grid
     rmse = answers.scale(asked.crowd.n) * math.sqrt(mse)

@@ -331,7 +331,7 @@ class Bounding:
 
     survey: Survey
     columns: Mapping[str | None, Column]
-    engine: Engine | str | None
+    engine: Engine | None
     rng: WordSource | None
     epsilon: float
     """What is left for the questions themselves."""
@@ -400,7 +400,7 @@ def prepare_bounds(
     survey: Survey,
     columns: Mapping[str | None, Column],
     *,
-    engine: Engine | str | None,
+    engine: Engine | None,
     rng: WordSource | None,
     report: Report | None,
     charged: bool,

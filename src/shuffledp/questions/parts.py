@@ -42,7 +42,7 @@ def choose_curators(survey: "Survey", tasks: Sequence[Task], n: int) -> Several:
 
 def _ask_curator(survey: "Survey", question: "Question", task: Task, n: int) -> CuratorQuestion:
     named = None if question.protocol is None else [question.protocol]
-    known = [*curators(task, named)]
+    known = curators(task, named)
 
     def make(epsilon: float, delta: float) -> Mechanism:
         with survey.locate(question):

@@ -22,8 +22,23 @@ from shuffledp.core.task import Task
 from shuffledp.engine.chunks import CALIBRATION, GROUPING, Engine, Headcount, Job, Report, timed
 from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column
-from shuffledp.engine.files import find_engine, headcount, read_codes, run_file
+from shuffledp.engine.files import (
+    headcount,
+    read_codes,
+    release_column,
+    release_counts,
+    run_file,
+)
 from shuffledp.engine.filters import Filter
+from shuffledp.engine.local import (
+    DuckDB,
+    Memory,
+    Pairs,
+    count_pairs,
+    pair_people,
+    pick_rows,
+    tally_counts,
+)
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.planner.choice import choose
 from shuffledp.protocols import make
@@ -48,7 +63,6 @@ from shuffledp.questions.survey import Survey, use_grid
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
 
 if TYPE_CHECKING:
-    from shuffledp.engine.local import Pairs
     from shuffledp.engine.messages import Randomized
     from shuffledp.engine.tallies import Form, Reading
     from shuffledp.ledger import Spending
@@ -76,7 +90,7 @@ class Part:
     """How invalid values are handled."""
     counted: Headcount | None = None
     """What was read to count the people."""
-    pairs: "Pairs | None" = None
+    pairs: Pairs | None = None
     """The pairs of answer and group, if they were read to count the people."""
     early: "Early | None" = None
     """What was read meanwhile. Secret."""
@@ -123,8 +137,6 @@ class Part:
         """Keep some of the people (None: all)."""
         if taken is None:
             return self
-        from shuffledp.engine.local import pick_rows
-
         grouping = None if self.grouping is None else pick_rows(self.grouping, taken)
         return replace(self, column=pick_rows(self.column, taken), grouping=grouping)
 
@@ -301,7 +313,8 @@ class Prepared:
         read = part.counted if part.early is None else part.early.result()
         if isinstance(part.task, Grouped) and part.pairs is None:
             return self._run_pairs(part, read)
-        asked, pairs = spread_groups(part.task), part.pairs
+        pairs = part.pairs
+        asked = part.task if pairs is None else spread_groups(part.task)
         common: dict[str, Any] = {
             "engine": self.engine,
             "on_invalid": part.policy if pairs is None else OnInvalid.ERROR,
@@ -314,8 +327,6 @@ class Prepared:
             answered: Any = run_file(part.protocol, column, domain=asked.domain, **common)
             dealt = answered.dealt
         else:
-            from shuffledp.engine.files import release_column
-
             answered = release_column(part.protocol, asked, column, **common)
         curated = not isinstance(part.protocol, ShuffleProtocol)
         people = answered.n // asked.values if curated else answered.n  # a curator counts values
@@ -332,9 +343,6 @@ class Prepared:
 
     def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> _Ran:
         """Estimate from pairs of answer and group, which nobody has read one by one yet."""
-        from shuffledp.engine.files import release_counts
-        from shuffledp.engine.local import count_pairs, tally_counts
-
         assert isinstance(part.task, Grouped)
         if isinstance(read, np.ndarray):
             counts = read
@@ -372,8 +380,6 @@ class Prepared:
         column, policy = part.column, part.policy
         domain = part.shuffled.match_domain(spread_groups(part.task).domain)
         if isinstance(part.task, Grouped):
-            from shuffledp.engine.local import pair_people
-
             with self.survey.locate(part.question):
                 given: dict[str, Any] = {"on_invalid": policy, "rng": self.rng}
                 column = pair_people(*part.both, part.task.domain, **given).column
@@ -492,7 +498,7 @@ def prepare(
     survey: Survey,
     columns: Columns,
     *,
-    engine: Engine | str | None = None,
+    engine: Engine | None = None,
     rng: WordSource | None = None,
     report: Report | None = None,
     n: int | None = None,
@@ -511,8 +517,7 @@ def prepare(
         asked: dict[str, Any] = {"engine": engine, "rng": rng, "report": report}
         return prepare_bounds(survey, columns, charged=charged, **asked)
     first = columns[survey.questions[0].column]
-    default = "memory" if first.array is not None else "duckdb"
-    chosen = find_engine(default if engine is None else engine)
+    chosen = engine or (DuckDB() if first.array is None else Memory())
     with timed(GROUPING):
         made = make_people(survey, columns, chosen, rng, charged=charged, sent=sent)
     given = (made.survey, made.columns, chosen, rng, report, n)
@@ -555,11 +560,10 @@ def _prepare_one(
             counted = headcount(column, plain.domain, policy, engine=engine, report=report)
         planned = counted.n // plain.values if n is None else n
         (fitted,) = survey.fit(declared, columns, planned)
+        asked = fitted
     else:
         grouping = columns[question.by]
         survey.find_groups(question, {}, grouping)
-        from shuffledp.engine.local import pair_people
-
         with timed(GROUPING):
             people = n or column.rows
             if people is None:
@@ -569,10 +573,9 @@ def _prepare_one(
             (fitted,) = survey.fit(declared, columns, people)
             assert isinstance(fitted, Grouped)
             pairs = pair_people(column, grouping, fitted.domain, on_invalid=policy, rng=rng)
-            joint = spread_groups(fitted).domain
-            counted = headcount(pairs.column, joint, engine=engine, report=report)
+            asked = spread_groups(fitted)
+            counted = headcount(pairs.column, asked.domain, engine=engine, report=report)
         planned = counted.n if n is None else n
-    asked = spread_groups(fitted)
     adds = isinstance(fitted, Grouped) and fitted.sums_up
     with timed(CALIBRATION):
         made = _choose_protocol(survey, asked, planned, rng, sent=sent)

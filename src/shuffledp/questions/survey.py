@@ -562,12 +562,13 @@ class Survey:
         if that is wanted (`read_early`), for `answer`. If messages are to be sent, protocols that send little come
         first, otherwise those that deal.
         """
+        from shuffledp.engine.files import find_engine
         from shuffledp.questions.prepared import prepare
 
         return prepare(
             self,
             self.open(data, where),
-            engine=engine,
+            engine=None if engine is None else find_engine(engine),
             rng=rng,
             report=report,
             n=n,
