@@ -12,7 +12,7 @@ analyzer computes the answer (A).
 
 from typing import TYPE_CHECKING
 
-from shuffledp.core import load_later
+from shuffledp.core import __version__, load_later
 from shuffledp.core.analyzer import Analyzer, ErrorLaw, Estimate, Interval, PostProcessed, Tally
 from shuffledp.core.display import Curve, Number, Picture
 from shuffledp.core.domain import Bits, Categories, Domain, Integers, Reals
@@ -39,7 +39,6 @@ from shuffledp.core.protocol import (
 )
 from shuffledp.core.randomizer import Messages, Randomizer, Shuffled, WordSource, randomize, shuffle
 from shuffledp.core.task import Task
-from shuffledp.core.version import __version__
 from shuffledp.numerics.entropy import SecureWords, SeededWords
 
 if TYPE_CHECKING:

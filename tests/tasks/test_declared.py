@@ -9,9 +9,8 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import Bins, Cells
-from shuffledp.tasks import TASKS, Distribution, Uniformity, task_for, task_named
+from shuffledp.tasks import TASKS, Distribution, Questions, Uniformity, task_for, task_named
 from shuffledp.tasks.numbers import bound_rank_error, count_halvings
-from shuffledp.tasks.survey import Questions
 from shuffledp.tasks.totals import choose_steps, exact_sum
 
 MOST = 1 << 22

@@ -8,8 +8,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp.core.domain import Bits, Categories, Integers, Reals
 from shuffledp.core.task import Option
-from shuffledp.tasks import TASKS, Count, Histogram, Mean, Sum, Uniformity, register
-from shuffledp.tasks.survey import Questions
+from shuffledp.tasks import TASKS, Count, Histogram, Mean, Questions, Sum, Uniformity, register
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from shuffledp.core.domain import Bins, Cells
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.numerics.intervals import DiscreteLaplaceError, TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace
-from shuffledp.tasks import groups, histogram, numbers, survey, totals, words
+from shuffledp.tasks import groups, histogram, numbers, totals, words
 from shuffledp.tasks.groups import Grouped
 
 WAYS = sdp.Categories(k=2, names=("car", "bus"))
@@ -84,7 +84,6 @@ TABLE = SaidTable(
         "np": np,
         "numbers": numbers,
         "sdp": sdp,
-        "survey": survey,
         "tasks": tasks,
         "totals": totals,
         "words": words,

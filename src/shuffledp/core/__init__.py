@@ -1,14 +1,15 @@
 """The vocabulary: seven concepts and the errors, on NumPy alone (no I/O, no clock, no randomness).
 
-Names of a package that are imported when they are first used.
-
-A command needs few of the protocols and engines there are, and should not wait for the rest.
+Here is what every layer reads: the version, and `load_later`, for packages whose names are imported when they are first
+used. A command needs few of the protocols and engines there are, and should not wait for the rest.
 """
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+__version__ = "0.1.0"
 
 
 def load_later(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from shuffledp.core import __version__
 from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import Answers, Bits, Categories, Cells, Domain, Integers, Reals
@@ -33,7 +34,6 @@ from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import forget
 from shuffledp.core.task import Task
 from shuffledp.core.validate import whole
-from shuffledp.core.version import __version__
 from shuffledp.engine.output import write_text
 from shuffledp.numerics.entropy import SecureWords
 from shuffledp.protocols import make

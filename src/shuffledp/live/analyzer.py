@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from shuffledp.core import __version__
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
 from shuffledp.core.display import list_numbers
@@ -25,7 +26,6 @@ from shuffledp.core.errors import WireError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Octets, Shuffled, WordSource
-from shuffledp.core.version import __version__
 from shuffledp.ledger import Budget, Ledger
 from shuffledp.live.keys import AnalyzerSecrets
 from shuffledp.live.results import LEVEL

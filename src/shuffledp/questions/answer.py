@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from shuffledp.core import __version__
 from shuffledp.core.analyzer import Estimate
 from shuffledp.core.display import (
     Moment,
@@ -43,7 +44,6 @@ from shuffledp.core.notebook import (
 from shuffledp.core.privacy import Guarantee
 from shuffledp.core.protocol import CentralMechanism, ShuffleProtocol
 from shuffledp.core.validate import level as valid_level
-from shuffledp.core.version import __version__
 from shuffledp.engine.chunks import Engine
 from shuffledp.engine.codes import OnInvalid
 from shuffledp.engine.filters import Filter

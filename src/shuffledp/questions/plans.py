@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
 from shuffledp.accounting.rules import Release, share
+from shuffledp.core import __version__
 from shuffledp.core.display import shorten_label
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import Cost, Crowd, Mechanism, Promise, ShuffleProtocol
 from shuffledp.core.task import Task
-from shuffledp.core.version import __version__
 from shuffledp.mechanisms.several import Several
 from shuffledp.planner.question import Limits, Problem, candidates
 from shuffledp.planner.rows import evaluate

@@ -14,8 +14,8 @@ import pytest
 import live_support as live
 import shuffledp as sdp
 from live.test_roles import COLLECTION, fill, open_analyzer, open_shuffler
+from shuffledp.core import __version__
 from shuffledp.core.errors import BudgetError
-from shuffledp.core.version import __version__
 from shuffledp.live.keys import ShufflerSecrets
 from shuffledp.live.serve import analyzer as role
 from shuffledp.live.serve import shuffler as other

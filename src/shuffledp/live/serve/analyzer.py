@@ -8,8 +8,8 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.core import __version__
 from shuffledp.core.errors import ShuffledpError, WireError
-from shuffledp.core.version import __version__
 from shuffledp.live.results import XLSX, describe_collection, show_page, write_csv, write_xlsx
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import (

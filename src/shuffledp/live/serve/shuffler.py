@@ -22,8 +22,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from shuffledp.core import __version__
 from shuffledp.core.errors import WireError
-from shuffledp.core.version import __version__
 from shuffledp.live.pages import write_privacy
 from shuffledp.live.serve.http import (
     CORS,
