@@ -277,10 +277,12 @@ def run_file(
         protocol.check_users(column.rows)
     read = None if found is None else found.codes_of(column, coder)
     job = Job(column=column, coder=coder, report=report, read=read)
-    if are_grouped(protocol):
+    grouped = are_grouped(protocol)
+    streamed = not grouped and _is_streamed(protocol, chosen, column)
+    if grouped:
         kept = None if found is None else found.groups_of(column, coder)
         counted = _deal(protocol, chosen, job, kept, rng)
-    elif _is_streamed(protocol, chosen, column):
+    elif streamed:
         counted = _stream(protocol, chosen, job, rng)
         protocol.check_users(counted.tally.users)
     else:
@@ -296,7 +298,7 @@ def run_file(
         rows=counted.rows,
         invalid=counted.invalid,
         engine=chosen.name,
-        dealt=protocol.dealt and (are_grouped(protocol) or _is_streamed(protocol, chosen, column)),
+        dealt=protocol.dealt and (grouped or streamed),
     )
 
 

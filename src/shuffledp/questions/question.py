@@ -105,8 +105,11 @@ class Question:
     """The question about people, once their rows are reduced; None: as the options say."""
     hidden: int = 0
     """How many of the last groups are not shown: people without a value are in a group of their own."""
+    kind: type[Task] = field(init=False, repr=False, compare=False)
+    """The class of the task."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", find_planned(self.task))
         options, auto = take_auto(self.options)
         if auto is not None:
             object.__setattr__(self, "options", options)
@@ -157,11 +160,6 @@ class Question:
             raise UnsupportedError("groups needs by: the column that says who is in which group")
         if self.groups is not None and len(self.groups) < 2:
             raise ParameterError("groups", list(self.groups), "must be at least two")
-
-    @property
-    def kind(self) -> type[Task]:
-        """The class of the task."""
-        return find_planned(self.task)
 
     @property
     def shown_by(self) -> str | None:

@@ -247,11 +247,13 @@ def describe_invalid(
     >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
     (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
     """
+    if not policy.recodes:
+        return dict(invalid), None
     said = tell_recoded(policy, invalid)
     covered = {fault for action in _BECAME for fault in policy.faults_with(action)}
     public = {fault: count for fault, count in invalid.items() if fault not in covered}
     alone = None if said is None else f"For you alone (exact, so not private): {said}."
-    return (public if not covered or policy.drops else None), alone
+    return (public if policy.drops else None), alone
 
 
 def remark(survey: "Survey", task: Task, n: int, *, compare: bool) -> Iterator[str]:
