@@ -10,12 +10,11 @@ from shuffledp.core.analyzer import Estimate, NormalError
 from shuffledp.core.domain import Answers, Bits, Categories, Cells, Integers, Reals
 from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedError
 from shuffledp.core.texts import Keys, Texts
-from shuffledp.tasks import Count, Histogram, Mean, Questions, Sum, Uniformity
+from shuffledp.tasks import Count, Histogram, Mean, Questions, Sum, Uniformity, Words
 from shuffledp.tasks.groups import Grouped
 from shuffledp.tasks.histogram import Distribution
 from shuffledp.tasks.numbers import Cdf, Range, Std, Variance
 from shuffledp.tasks.totals import mean_square, squared_error
-from shuffledp.tasks.words import Words
 
 PETS = Categories(k=3, names=("ant", "bee", "cat"))
 TENS = Integers(lower=-3, upper=5)

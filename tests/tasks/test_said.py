@@ -15,7 +15,7 @@ from shuffledp.core.domain import Bins, Cells
 from shuffledp.core.texts import Keys, Texts
 from shuffledp.numerics.intervals import DiscreteLaplaceError, TwoBinomialsError
 from shuffledp.numerics.intervals.laplace import DiscreteLaplace
-from shuffledp.tasks import groups, histogram, numbers, totals, words
+from shuffledp.tasks import groups, histogram, numbers, totals
 from shuffledp.tasks.groups import Grouped
 
 WAYS = sdp.Categories(k=2, names=("car", "bus"))
@@ -86,7 +86,6 @@ TABLE = SaidTable(
         "sdp": sdp,
         "tasks": tasks,
         "totals": totals,
-        "words": words,
     },
 )
 

@@ -21,10 +21,9 @@ from shuffledp.core.errors import MismatchError, ParameterError, UnsupportedErro
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.task import Column, Declared, Option, Task
 from shuffledp.tasks.groups import GROUPED, Grouped, GroupError
-from shuffledp.tasks.histogram import Distribution, Histogram, Uniformity
+from shuffledp.tasks.histogram import Distribution, Histogram, Uniformity, Words
 from shuffledp.tasks.numbers import Bin, Cdf, Median, Quantiles, Range, Std, Variance
 from shuffledp.tasks.totals import Count, Mean, Sum, mean_square
-from shuffledp.tasks.words import Words
 
 __all__ = [
     "GROUPED",
