@@ -17,7 +17,7 @@ def rows() -> list[Row]:
     for m, limit in ((10**8, 7.0), (10**9, 60.0), (10**12, None)):
         timed = min(m, 10**8)  # and the words of more people take proportionally longer
         candidates = {
-            "ours": lambda _, m=m: binomial(m, P, 64, secure),
+            "ours": lambda i, m=m: binomial(m, P + i, 64, secure),
             "numpy": lambda _, m=m: rng.binomial(m, P / 2**64),
             "words": lambda _, timed=timed: _read(timed, secure),
         }
@@ -25,7 +25,7 @@ def rows() -> list[Row]:
         took["words"] *= m / timed
         found += _rows(f"Bin(10^{len(str(m)) - 1}, p)", took, limit, "binomial")
     candidates = {
-        "ours": lambda _: deal_uniform(10**8, 1024, 64, secure),
+        "ours": lambda i: deal_uniform(10**8 - i, 1024, 64, secure),
         "numpy": lambda _: rng.multinomial(10**8, np.full(1024, 1 / 1024)),
         "words": lambda _: _read(10**8, secure),
     }
@@ -33,7 +33,7 @@ def rows() -> list[Row]:
         "10^8 people over 1,024 equal cells", best(candidates, ROUNDS), 50.0, "multinomial"
     )
     candidates = {
-        "ours": lambda _: _deal_krr(secure),
+        "ours": lambda i: _deal_krr(SHARE + i, secure),
         "numpy": lambda _: _simulate_krr(rng),
         "words": lambda _: _read(1024 * 10**5, secure),
     }
@@ -52,8 +52,8 @@ SHARE = int(2**64 / (np.e + 1023))
 PEOPLE = np.full(1024, 10**5)
 
 
-def _deal_krr(source: SecureWords) -> np.ndarray:
-    truth, lies = deal(PEOPLE, [[2**64 - 1024 * SHARE]], 64, source, common=[SHARE] * 1024)
+def _deal_krr(share: int, source: SecureWords) -> np.ndarray:
+    truth, lies = deal(PEOPLE, [[2**64 - 1024 * share]], 64, source, common=[share] * 1024)
     return truth[:, 0] + lies
 
 

@@ -1,6 +1,7 @@
 """Benchmarks measure work: the timer refuses what is answered from memory."""
 
 import gc
+import importlib
 import importlib.util
 import sys
 from functools import lru_cache
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from repository import ROOT
+from shuffledp import SeededWords
+from shuffledp.numerics import dealing
 
 PATH = ROOT / "benchmarks" / "timing.py"
 
@@ -103,6 +106,17 @@ def test_forgetting_leaves_other_caches_alone():
     assert other.cache_info().currsize == 1
     assert table.cache_info().currsize == 1, "what has no parameter remembers no question"
     assert remember.cache_info().currsize == 0
+
+
+def test_tables_that_no_question_changes_are_kept():
+    """Fair coins in blocks take milliseconds to tabulate: otherwise every benchmark that deals would be refused."""
+    names = {each.rpartition(".") for each in timing.TABLES}
+    tables = [getattr(importlib.import_module(module), name) for module, _, name in names]
+    dealing.binomial(10**6, 1, 1, SeededWords(1))
+    sizes = [table.cache_info().currsize for table in tables]
+    assert min(sizes) > 0
+    timing.forget()
+    assert [table.cache_info().currsize for table in tables] == sizes
 
 
 def test_frozen_caches_are_forgotten_too():

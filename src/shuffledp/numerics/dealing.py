@@ -135,7 +135,10 @@ def binomials(
 
 def _are_few(people: Counts) -> bool:
     """Return whether drawing a word for each of these people is less work than halving further."""
-    return int(people.sum()) <= _FEW * (256 + int(np.count_nonzero(people)))
+    total = int(people.sum())
+    if total > _FEW * (256 + len(people)):
+        return False
+    return total <= _FEW * (256 + int(np.count_nonzero(people)))
 
 
 def _one_by_one(people: Counts) -> Iterator[Counts]:
@@ -297,7 +300,7 @@ class _Step(NamedTuple):
     def settle(self, people: Counts, cells: Counts) -> Counts:
         """Count the people who have arrived in a cell; who is left, by open node."""
         if len(self.pooled):
-            people = np.append(people, people[self.pooled].sum())
+            people = np.concatenate((people, people[self.pooled].sum(keepdims=True)))
         np.add.at(cells, self.cell, people[self.settled])
         left: Counts = people[self.open]
         return left
@@ -463,9 +466,9 @@ def _sort_out(nodes: _Nodes, width: int, table: _Table) -> _Step:
         nodes = nodes.join(_pool(nodes.pick(pooled), width, table))
         pooled = np.append(pooled, False)
     single = nodes.low == nodes.high
-    settled, halved = np.flatnonzero(single & ~pooled), np.flatnonzero(~single)
+    settled, halved = (single & ~pooled).nonzero()[0], (~single).nonzero()[0]
     return _Step(
-        pooled=np.flatnonzero(pooled),
+        pooled=pooled.nonzero()[0],
         settled=settled,
         cell=table.number(nodes.code[settled], table.cell[nodes.low[settled]]),
         open=halved,
@@ -578,7 +581,7 @@ def _toss_blocks(size: int, block: int, source: WordSource) -> Counts:
     words = words.astype(np.uint64, copy=False)
     place = table.find(words)
     heads: Counts = table.heads[place]
-    for i in np.flatnonzero((place < 0) | (words > table.last[place])).tolist():
+    for i in ((place < 0) | (words > table.last[place])).nonzero()[0].tolist():
         heads[i] = _decide(int(words[i]), block, source)
     return heads
 
@@ -617,8 +620,9 @@ class _Heads(NamedTuple):
         """Return the last place whose first number is at most the word, or -1: mostly the high bits tell."""
         high = (words >> self.shift).astype(np.int64)
         past: Counts = self.guide[high]
-        torn = np.flatnonzero(past != self.guide[high + 1])
-        past[torn] = self.first.searchsorted(words[torn], side="right")
+        torn = (past != self.guide[high + 1]).nonzero()[0]
+        if len(torn):
+            past[torn] = self.first.searchsorted(words[torn], side="right")
         return past - 1
 
 
