@@ -117,8 +117,8 @@ class TestKnownBefore:
 
     def test_declared_ways_of_writing(self, tmp_path):
         path = tmp_path / "a.csv"
-        path.write_text("a,b;c\n1,5;2\n")
-        assert find_files(sdp.Files(path, decimal=","))[0].columns == ("a,b", "c")
+        path.write_text("a,b,c;d\n1,5,6;2\n")
+        assert find_files(sdp.Files(path, decimal=","))[0].columns == ("a,b,c", "d")
         assert find_files(path)[0].delimiter == ","
         (file,) = find_files(sdp.Files(path, delimiter="|", strip="$", dates="dmy"))
         assert (file.delimiter, file.spelling) == ("|", Spelling(strip="$", dates="dmy"))
@@ -609,22 +609,38 @@ def test_the_longest_line_is_bounded_without_reading_all_of_it(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("header", "line", "mark"),
+    ("header", "mark"),
     [
-        ("a,b,c;d", "1,2,3;4", ","),
-        ("a;b;c,d", "1;2;3,4", ";"),
-        ("a,b|c|d", "1,2|3|4", "|"),
-        ("a,b;c", "1,2;3", ","),
-        ("a;b,c", "1;2,3", ","),
-        ("a,b,c;d", "1;2", ";"),
-        ("a;b,c", "1", ","),
-        ('"a,b,c";d', '"1,2,3";4', ";"),
-        ("a", "1,2", ","),
+        ("a,b,c;d", ","),
+        ("a;b;c,d", ";"),
+        ("a,b|c|d", "|"),
+        ("a\tb\tc,d", "\t"),
+        ('"a,b,c";d', ";"),
+        ("a", ","),
+        ("", ","),
     ],
 )
-def test_of_several_marks_the_one_as_often_in_the_first_row_and_the_most_of(header, line, mark):
-    assert formats._find_delimiter(header, line) == mark
-    assert formats._find_delimiter(header, line, "|") == ("|" if "|" in header else mark)
+def test_of_several_marks_the_one_that_the_header_has_most_of(header, mark):
+    assert formats._find_delimiter(header) == mark
+    assert formats._find_delimiter(header, "|") == ("|" if "|" in header else mark)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("a,b;c", "commas as semicolons"),
+        ("a|b\tc", "tabs as bars"),
+        ("a;b,c|d", "commas as semicolons as bars"),
+    ],
+)
+def test_a_header_with_as_many_marks_of_two_kinds_is_refused(header, said, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1,2;3\n")
+    with pytest.raises(sdp.DataError) as told:
+        find_files(path)
+    wanted = f"{path} cannot be read: its header has as many {said}: declare the `delimiter`"
+    assert str(told.value) == wanted
+    assert find_files(sdp.Files(path, delimiter=header[1]))[0].delimiter == header[1]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])

@@ -7,6 +7,7 @@ docs/sharp-edges.md lists them.
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -24,6 +25,7 @@ from neighbours import (
     replace_rows,
 )
 from shuffledp.cli import app
+from shuffledp.engine.formats import find_files
 from support import first
 
 ANSWERED = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -177,6 +179,67 @@ def test_whom_a_filter_takes_under_a_ledger_decides_nothing_but_noise(where, kin
                     data, "sum", where=where, **paid, **asked
                 ),
                 "sum",
+            )
+        )
+    assert seen[0][0] == "answer"
+    assert all(each == seen[0] for each in seen)
+
+
+UNUSUAL = (
+    10**5000,
+    -(10**5000),
+    np.timedelta64(3, "D"),
+    np.timedelta64(3, "M"),
+    np.timedelta64("NaT"),
+    "\u0663",  # an Arabic 3, a number for Python
+    "\uff13",
+    "1_000",
+    "9" * 20_000,
+)
+
+
+@pytest.mark.parametrize("task", ["sum", "quantiles", "count"])
+def test_values_that_programs_seldom_meet_decide_nothing_but_noise(task, tmp_path):
+    """Huge integers, durations of NumPy, digits of other scripts: no value of a list stops a run by itself."""
+    ends = {} if task == "count" else {"lower": 0, "upper": 9, "on_invalid": "clamp,drop"}
+    asked = {"epsilon": 1.0, "model": "central", **({"on_invalid": "drop"} | ends)}
+    seen = []
+    for place, value in enumerate((1, *UNUSUAL)):
+        paid = {
+            "ledger": tmp_path / f"{place}.json",
+            "budget": sdp.ledger.Budget(epsilon=9, delta=0),
+        }
+        data = [*([1, 0, 1] * 20), value]
+        seen.append(
+            observe(lambda data=data, paid=paid: sdp.ask(data, task, **paid, **asked), task)
+        )
+    assert seen[0][0] == "answer"
+    assert all(each == seen[0] for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("header", "others"), [("v;a, b, c", ("x, y, z", "x")), ("v;a, b;w", ("x,y", "x;y"))]
+)
+def test_what_the_first_person_writes_does_not_decide_what_separates_columns(
+    header, others, tmp_path
+):
+    path, seen = tmp_path / "t.csv", []
+    for value in others:
+        path.write_text(f"{header}\n3;{value}\n" + "1;x\n" * 60)
+        (file,) = find_files(path)
+        seen.append((file.columns, file.delimiter))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_numbers_of_very_many_digits_in_json_decide_nothing_but_noise(suffix, tmp_path):
+    path, seen = tmp_path / f"t.{suffix}", []
+    for value in ("3", "9" * 5_000, "-" + "9" * 5_000, "1e400"):
+        path.write_text(f'{{"v": {value}}}\n' + '{"v": 1}\n' * 60)
+        asked = {"lower": 0, "upper": 9, "epsilon": 1.0, "on_invalid": "clamp", "model": "central"}
+        seen.append(
+            observe(
+                lambda asked=asked: sdp.ask(path, "sum", rng=sdp.SeededWords(1), **asked), "sum"
             )
         )
     assert seen[0][0] == "answer"

@@ -57,6 +57,7 @@ from shuffledp.engine.values import (
     Numbers,
     find_missing,
     flatten,
+    is_number,
     list_distinct,
     mark,
     read_bits,
@@ -377,7 +378,7 @@ def _is_fraction(value: object, domain: Domain) -> bool:
     """
     if not isinstance(domain, Integers):
         return False
-    if isinstance(value, str) and "_" in value:  # which Python's numbers may have
+    if isinstance(value, str) and not is_number(value):  # Python's numbers may have 1_000 and ٣
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]

@@ -462,12 +462,15 @@ def _add_types(file: DataFile, schema: Any, rows: int) -> DataFile:
 
 def _describe_csv(file: DataFile, given: Files) -> DataFile:
     sample = _read_sample(file)
-    header, line = _list_rows(sample)
+    header = _read_header(sample)
     if "\r" in header:
         raise DataError(
             f"{file.path} cannot be read: its lines end with carriage returns, without line feeds"
         )
-    delimiter = given.delimiter or _find_delimiter(header, line, _prefer(file.path, given))
+    try:
+        delimiter = given.delimiter or _find_delimiter(header, _prefer(file.path, given))
+    except DataError as error:
+        raise DataError(f"{file.path} cannot be read: {error}") from None
     columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter), [])
     if not any(columns):
         raise DataError(f"{file.path} has no header line with the names of its columns")
@@ -476,20 +479,18 @@ def _describe_csv(file: DataFile, given: Files) -> DataFile:
     return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
 
 
-def _list_rows(sample: str) -> list[str]:
-    """Return the header and the first row: a line ends where no quote is open.
+def _read_header(sample: str) -> str:
+    """Return the first line that ends where no quote is open.
 
-    >>> _list_rows('a,"b\\nc"\\r\\n1,2\\n3,4\\n')
-    ['a,"b\\nc"', '1,2']
+    >>> _read_header('a,"b\\nc"\\r\\n1,2\\n3,4\\n')
+    'a,"b\\nc"'
     """
-    rows = [""]
+    header = ""
     for line in io.StringIO(sample, newline="\n"):
-        rows[-1] += line
-        if rows[-1].count('"') % 2 == 0:
-            rows.append("")
-        if len(rows) > 2:
+        header += line
+        if header.count('"') % 2 == 0:
             break
-    return [row.rstrip("\r\n") for row in (*rows, "")[:2]]
+    return header.rstrip("\r\n")
 
 
 def _prefer(path: str, given: Files) -> str | None:
@@ -498,19 +499,21 @@ def _prefer(path: str, given: Files) -> str | None:
     return "\t" if tabs else ";" if given.decimal == "," else None
 
 
-def _find_delimiter(header: str, line: str, preferred: str | None = None) -> str:
-    """Return the mark between the fields of a header; of several, one that the first row has as often, and the most of.
+def _find_delimiter(header: str, preferred: str | None = None) -> str:
+    """Return the mark between the names of columns, the one there is most of; no row decides what a table is.
 
-    >>> _find_delimiter("Name, first;Age;City", "Ada;36;London"), _find_delimiter("a,b", "1,2")
+    >>> _find_delimiter("Name, first;Age;City"), _find_delimiter("a,b")
     (';', ',')
     """
-    heads, fields = ("".join(text.split('"')[::2]) for text in (header, line))
-    if preferred is not None and preferred in heads:
+    outside = "".join(header.split('"')[::2])
+    if preferred is not None and preferred in outside:
         return preferred
-    used = [mark for mark in _MARKS if mark in heads]
-    as_often = [mark for mark in used if heads.count(mark) == fields.count(mark)]
-    best = as_often or used[:1]
-    return max(best, key=heads.count) if best else ","
+    counts = {mark: outside.count(mark) for mark in _MARKS}
+    most = [mark for mark in _MARKS if counts[mark] == max(counts.values())]
+    if len(most) > 1 and counts[most[0]]:
+        said = " as ".join(f"{_MARKS[mark]}s" for mark in most)
+        raise DataError(f"its header has as many {said}: declare the `delimiter`")
+    return most[0]
 
 
 def _describe_lines(file: DataFile, _: Files) -> DataFile:
@@ -529,7 +532,8 @@ def _describe_lines(file: DataFile, _: Files) -> DataFile:
 def _describe_jsonl(file: DataFile, _: Files) -> DataFile:
     sample = _read_sample(file)
     if file.by_line:
-        rows = [json.loads(line) for line in sample.split("\n") if line.strip()]
+        # Only names are wanted, and Python reads at most 4,300 digits of an integer.
+        rows = [json.loads(line, parse_int=float) for line in sample.split("\n") if line.strip()]
     else:
         rows = _list_objects(sample)
     if not all(isinstance(row, dict) for row in rows):
@@ -549,10 +553,10 @@ def _list_objects(sample: str) -> list[Any]:
     """Return the objects at the start of a list of them, or one after the other; the last may be cut.
 
     >>> _list_objects('[{"x": 1}, {"x": 2}, {"x"')
-    [{'x': 1}, {'x': 2}]
+    [{'x': 1.0}, {'x': 2.0}]
     """
     rows: list[Any] = []
-    decoder, text = json.JSONDecoder(), sample.strip().removeprefix("[")
+    decoder, text = json.JSONDecoder(parse_int=float), sample.strip().removeprefix("[")
     place = 0
     while (start := _GAP.match(text, place).end()) < len(text) and text[start] != "]":  # type: ignore[union-attr]
         try:

@@ -218,6 +218,15 @@ def _find_truths(texts: Any, names: tuple[str, ...]) -> "_Found":
     return _Found(values, fits)
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number as readers of texts understand it.
+
+    >>> is_number(" 3.5"), is_number("1_000"), is_number("٣")
+    (True, False, False)
+    """
+    return re.fullmatch(_NUMBER, text.strip()) is not None
+
+
 def read_missing(given: Sequence[str] | str) -> tuple[str, ...]:
     """Read the spellings of missing values, from a list or from a text with commas between them.
 
@@ -582,7 +591,7 @@ def spell_out(values: list[Any]) -> Any:
     kinds = set(map(type, values))
     texts: list[Any] = values
     if kinds == {int}:
-        texts = list(map(str, values))
+        texts = list(map(_write_integer, values))
     elif kinds != {str}:
         texts = [_write(value, place) for place, value in enumerate(values)]
     try:
@@ -600,6 +609,13 @@ def _write(value: Any, place: int) -> str | None:
     if named in _MISSING:
         return None
     raise DataError(f"the value at position {place} is of type {named}: neither text nor a number")
+
+
+def _write_integer(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python writes at most 4,300 digits of an integer, and all of a decimal
+        return str(Decimal(value))
 
 
 def _write_float(value: float) -> str | None:
@@ -620,10 +636,18 @@ def _write_moment(value: date | time) -> str | None:
     return str(value) if value == value else None  # pandas: what is not a time is not itself
 
 
+def _write_duration(value: np.timedelta64) -> str | None:
+    if np.isnat(value):
+        return None
+    months = np.datetime_data(value.dtype)[0] in ("Y", "M")  # which have no length in seconds
+    return str(value) if months else repr(float(value / np.timedelta64(1, "s")))
+
+
 _WRITERS: Mapping[Any, Callable[[Any], str | None]] = {
     str: str,
     bool | np.bool_: lambda value: "true" if value else "false",
-    int | np.integer: lambda value: str(int(value)),
+    np.timedelta64: _write_duration,  # for NumPy an integer, too
+    int | np.integer: lambda value: _write_integer(int(value)),
     float | np.floating: lambda value: _write_float(float(value)),
     Decimal: _write_decimal,
     date | time: _write_moment,
