@@ -31,6 +31,7 @@ NAMES = (
     "commands",
     "memory",
     "engines",
+    "cluster",
     "people",
     "bounds",
     "categories",

@@ -72,8 +72,15 @@ def _run(*words: str) -> tuple[float, float]:
     return min(each.cpu for each in spent), min(each.megabytes for each in spent)
 
 
+TITLES = {
+    "rows": f"rows, {K} categories",
+    "categories": "categories, $10^6$ rows",
+    "questions": "histograms in a survey, $10^6$ rows",
+}
+
+
 def draw(found: Measured, path: Path) -> None:
-    """Seconds above, memory below; a column for each thing that grows."""
+    """Seconds above, memory below; a column for each thing that grows. Dotted: what is proportional to it."""
     figure = new_figure(11.0, 5.6)
     panels = figure.subplots(2, len(found), sharex="col", sharey="row")
     figure.subplots_adjust(left=0.07, right=0.98, top=0.86, bottom=0.1, hspace=0.12, wspace=0.1)
@@ -81,18 +88,26 @@ def draw(found: Measured, path: Path) -> None:
         sizes = [each[0] for each in points]
         for axes, values in zip(panels[:, place], list(zip(*points, strict=True))[1:], strict=True):
             axes.plot(sizes, values, color=COLOURS[place], lw=1.8, marker="o", ms=4)
+            axes.plot(
+                sizes, [values[-1] * size / sizes[-1] for size in sizes], color=INK, lw=0.9, ls=":"
+            )
             axes.set(xscale="log")
             axes.grid(color=FAINT, lw=0.7)
             axes.spines[["top", "right"]].set_visible(False)
         panels[0, place].set(yscale="log", ylim=(0.1, 30))
         panels[1, place].set(yscale="log", ylim=(50, 5000))
-        panels[1, place].set_xlabel(name, color=INK)
+        for axes in panels[:, place]:
+            axes.yaxis.set_major_formatter("{x:,g}")
+        panels[1, place].set_xlabel(TITLES[name], color=INK)
+    panels[1, -1].set_xticks(QUESTIONS, map(str, QUESTIONS))
+    panels[1, -1].minorticks_off()
     panels[0, 0].set_ylabel("CPU seconds", color=INK)
     panels[1, 0].set_ylabel("megabytes", color=INK)
     figure.text(
         0.012, 0.93, "What a command costs against the size of its question",
         fontsize=14, fontweight="bold", color=INK,
     )  # fmt: skip
+    figure.text(0.98, 0.93, "dotted: proportional", ha="right", color=INK)
     save_svg(figure, path)
 
 

@@ -81,7 +81,7 @@ def rows() -> list[Row]:
     ]
 
 
-def _six_text(epsilon: float) -> str:
+def write_six(epsilon: float) -> str:
     asked = "".join(
         f'[questions.q{i}]\ntask = "histogram"\nlower = 1\nupper = {k}\n'
         for i, k in enumerate(BINS)
@@ -90,7 +90,7 @@ def _six_text(epsilon: float) -> str:
 
 
 def _six(epsilon: float) -> sdp.Survey:
-    return sdp.Survey.loads(_six_text(epsilon))
+    return sdp.Survey.loads(write_six(epsilon))
 
 
 def _mixed(epsilon: float) -> sdp.Survey:
@@ -152,7 +152,7 @@ def _run() -> list[Row]:
             f"q{i}": source.integers(1, k + 1, ROWS, dtype=np.int16) for i, k in enumerate(BINS)
         }
         pq.write_table(pa.table(columns), people)
-        survey.write_text(_six_text(1.0))
+        survey.write_text(write_six(1.0))
         words = {
             "exact": ("-c", EXACT, str(people)),
             "answering": ("-c", ANSWERING, str(people), str(survey)),
