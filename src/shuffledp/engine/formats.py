@@ -63,6 +63,8 @@ class Files:
     """How dates are written: iso is 2024-12-31, ymd 2024/12/31, dmy 31.12.2024, and mdy 12/31/2024."""
     encoding: str | None = field(default=None, kw_only=True)
     """Python's name of the encoding of the text; None: UTF-8, or UTF-16 with its mark."""
+    spelling: Spelling = field(init=False, repr=False, compare=False)
+    """How numbers and dates are written: `decimal`, `strip` and `dates` together."""
 
     def __post_init__(self) -> None:
         mark = _NAMED_MARKS.get(self.delimiter or ",", self.delimiter)
@@ -70,17 +72,13 @@ class Files:
             wanted = "must be one character other than a quote, such as ; or tab"
             raise ParameterError("delimiter", self.delimiter, wanted)
         object.__setattr__(self, "delimiter", None if self.delimiter is None else mark)
-        _ = self.spelling
+        spelling = Spelling(decimal=self.decimal, strip=self.strip, dates=self.dates)
+        object.__setattr__(self, "spelling", spelling)
         try:
             codecs.lookup(self.encoding or "utf-8").incrementaldecoder("strict").decode(b"")
         except (LookupError, TypeError):
             wanted = "must be one that Python knows, such as latin-1"
             raise ParameterError("encoding", self.encoding, wanted) from None
-
-    @property
-    def spelling(self) -> Spelling:
-        """How numbers and dates are written."""
-        return Spelling(decimal=self.decimal, strip=self.strip, dates=self.dates)
 
 
 Paths: TypeAlias = str | Path | Sequence[str | Path] | Files
