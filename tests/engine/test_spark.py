@@ -505,6 +505,23 @@ def test_files_that_are_alike_are_read_in_one_scan(partitioned):
     assert found.n == 3500
 
 
+@pytest.mark.parametrize("name", ["_a.parquet", ".a.parquet", "_a.csv"])
+def test_files_that_spark_would_leave_out_are_refused(tmp_path, name):
+    """Spark takes them for unfinished, and would count nobody in them; the other engines count them."""
+    path, more = tmp_path / name, tmp_path / "_way=bus.parquet"
+    write({"way": ["bus", "bus"]}, path)
+    write({"way": ["bus"] * 500}, more)
+    asked = {"column": "way", "categories": ["bus", "car"], "epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(sdp.DataError, match=f"^Spark reads nothing from .*{name}, because of its"):
+        sdp.ask([path, more], "histogram", engine="spark", **asked)
+    assert sdp.ask([path, more], "histogram", **asked).n == 502
+    link = tmp_path / f"linked{path.suffix}"
+    link.symlink_to(path)
+    with pytest.raises(sdp.DataError, match=f"^Spark reads nothing from .*{link.name}, because of"):
+        sdp.ask(link, "histogram", engine="spark", **asked)
+    assert sdp.ask(more, "histogram", engine="spark", **asked).n == 500
+
+
 def test_texts_are_scanned_one_by_one(tmp_path):
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("age\n1\n")

@@ -642,8 +642,17 @@ def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+_HIDDEN = re.compile(r"^\.|^_(?!.*=)|\._COPYING_$")
+"""Names of files that Spark takes for unfinished, and leaves out without a word."""
+
+
 def _write_uri(file: DataFile) -> str:
     if file.remote:
         return file.path
+    place = Path(file.where).resolve()
+    if _HIDDEN.search(place.name):
+        raise DataError(
+            f"Spark reads nothing from {file.path}, because of its name: rename it, or use another engine"
+        )
     # Patterns were resolved before, and the cluster's default may be another file system.
-    return "file:" + re.sub(r"([*?{}\[\]\\])", r"\\\1", str(Path(file.where).resolve()))
+    return "file:" + re.sub(r"([*?{}\[\]\\])", r"\\\1", str(place))

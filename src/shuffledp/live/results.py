@@ -64,7 +64,8 @@ def read_estimate(question: Question, result: Mapping[str, Any]) -> Estimate:
         for place in range(1, len(Number._fields))
     )
     columns: Sequence[Value] = (value, stderr, low, high)
-    if labels == (question.task,):  # the one number of a task that has no other
+    # The one number of a task that has no other; what people write may be called like it.
+    if labels == (question.task,) and question.spelling is None:
         columns = [column.item() for column in (value, stderr, low, high)]
     return Estimate(
         value=columns[0],
@@ -84,7 +85,11 @@ def _find_limits(question: Question, people: int) -> tuple[float, float]:
     if question.ends is None or not (kind.adds or kind.dated):
         return -np.inf, np.inf
     low, high = question.ends
-    return (low, high) if kind.average or kind.ranked else (low * people, high * people)
+    if kind.average or kind.ranked:
+        return low, high
+    if question.range is not None:  # how many people a group has is not known: it may be none
+        return min(0.0, low * people), max(0.0, high * people)
+    return low * people, high * people
 
 
 def _find_level(result: Mapping[str, Any]) -> float:
