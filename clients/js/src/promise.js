@@ -40,6 +40,9 @@ function split({ rate, most }) {
 /** ln x^n, and 0^0 = 1. @param {number} x @param {number} n */
 const logPower = (x, n) => (n ? n * Math.log(x) : 0);
 
+/** By how much `times` of rate exceed the loss: the product is not rounded, for 3 * 0.7 is above 2.0999999999999996. @param {number} rate @param {number} times @param {number} loss */
+const exceed = (rate, times, loss) => Number((scale(rate) * BigInt(times) - scale(loss)) >> 100n) * 2 ** -974;
+
 /** The divergence at the ratio e^loss; `pure`: nothing but the ends is left there. @param {Curve} curve @param {number} loss @param {boolean} pure */
 function diverge(curve, loss, pure) {
   if (curve.hashed) return divergeHashed(curve.hashed.messages, curve.hashed.support, loss);
@@ -48,10 +51,10 @@ function diverge(curve, loss, pure) {
   if (pure) return total;
   const facts = logFactorials(moves);
   for (let j = moves; j >= 0; j--) {
-    const reach = rate * (2 * j - moves);
-    if (reach <= loss) break;
+    const excess = exceed(rate, 2 * j - moves, loss);
+    if (excess <= 0) break;
     const mass = Math.exp(facts[moves] - facts[j] - facts[moves - j] + logPower(up, j) + logPower(down, moves - j));
-    total += mass * -Math.expm1(loss - reach);
+    total += mass * -Math.expm1(-excess);
   }
   return total;
 }
@@ -66,7 +69,7 @@ function findPure({ moves, rate, floor }) {
 /** At least the delta of one message, or of all messages of one law without a floor. @param {Curve} curve @param {number} epsilon */
 export function findDelta(curve, epsilon) {
   const { floor } = curve;
-  if (!floor) return diverge(curve, epsilon, false); // products of one rate are rounded to the nearest, so `reach` is right
+  if (!floor) return diverge(curve, epsilon, false); // if it is pure, nothing exceeds epsilon
   const { p, q } = floor, growth = Math.exp(Math.min(epsilon, LARGEST)), left = p - growth * q;
   if (left <= 0) return 0;
   return left * diverge(curve, Math.log((growth * p - q) / left), findPure(curve) * CLOSE <= epsilon);

@@ -28,6 +28,10 @@ function sumUp(curve, epsilon) {
   return outcomes(curve).reduce((sum, [a, b]) => sum + Math.max(0, p * a + q * b - growth * (p * b + q * a)), 0);
 }
 
+function assertWithin(found, wanted, part) {
+  assert.ok(Math.abs(found - wanted) <= part * wanted, `${found}, not ${wanted}`);
+}
+
 function assertClose(found, wanted, what) {
   assert.ok(Math.abs(found - wanted) <= 1e-9 * wanted + 1e-14, `${what}: ${found}, not ${wanted}`);
 }
@@ -78,6 +82,16 @@ test("a promise is kept down to its delta, and broken just below", () => {
       assert.throws(() => checkPromise(questions, { ...promise, delta }), /does not keep the promised epsilon and delta/, what);
     }
   }
+});
+
+test("no rounding decides whether more than the ends is left", () => {
+  const weeks = { ...ONCE, delta: 1e-18, composed: true, reportsPerDevice: 3 }, rate = 0.7; // a little less: 3 of them are not 2.1
+  const asked = [ask({ kind: "count", rate, most: 400 })], at = (/** @type {number} */ epsilon) => checkPromise(asked, { ...weeks, epsilon });
+  assert.ok(3 * rate === 2.0999999999999996);
+  assert.throws(() => at(2.0999999999999996), /does not keep/); // 6e-17 is left
+  assert.equal(at(2.1), true);
+  const left = findDelta({ rate, most: 400, moves: 3, floor: null }, 2.0999999999999996), one = Math.exp(rate) / (1 + Math.exp(rate));
+  assertWithin(left, one ** 3 * 2 ** -52, 1e-9);
 });
 
 test("within a part in a thousand million nobody decides: neither kept nor broken", () => {

@@ -127,7 +127,7 @@ function showQuestion(question, results) {
     const series = answers.map((each) => each.estimate.find((/** @type {any} */ row) => row.label === last.estimate[leading].label)).filter(Boolean);
     section.append(make("h3", {}, `${say("result.over")}: ${rows[leading].label}`), drawSeries(series, say("result.over")));
   }
-  // Whole numbers of people next to an end are in the interval, or beside it.
+  // Numbers of people are whole: the one nearest to an end leaves out none that the interval has.
   const end = (/** @type {number} */ value, /** @type {boolean} */ up) => show(shares ? value : cutOut(value, up, 4));
   const cells = rows.map((/** @type {any} */ row) => [row.label, show(row.value), end(row.low, false), end(row.high, true), ...(shares ? percents(row, of).map((each) => `${each} %`) : [])]);
   const head = ["", say("result.value"), say("result.low"), say("result.high"), ...(shares ? [say("result.share"), say("result.low"), say("result.high")] : [])];
