@@ -125,7 +125,7 @@ class TestHeadcount:
 
         column = take_column(["cat"])
         groups = [(pa.array(["cat", "dog", "cow"]), pa.array([5, 7, 2]))]
-        found = group_early(column, PETS, "drop", groups=groups)
+        found = group_early(column, PETS, OnInvalid.read("drop"), groups=groups)
         assert (found.n, found.rows, found.invalid) == (12, 14, NONE | {"unknown": 2})
         assert found.groups.counts.tolist() == [5, 7, 0]
         reals = sdp.Reals(lower=0.0, upper=1.0, steps=3)

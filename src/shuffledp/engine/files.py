@@ -141,7 +141,7 @@ def headcount(
     >>> found.n, found.invalid
     (1, {'null': 1, 'unknown': 1, 'out_of_range': 0, 'nan': 0})
     """
-    coder = _make_coder(column, domain, on_invalid)
+    coder = _make_coder(column, domain, OnInvalid.read(on_invalid))
     chosen = find_engine(engine)
     if not coder.on_invalid.drops and column.rows:
         # Every row is a user, or the run stops at the one that is not.
@@ -156,7 +156,7 @@ def headcount(
 def group_early(
     column: Column,
     domain: Domain,
-    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid = OnInvalid.ERROR,
     *,
     engine: Engine | str = "duckdb",
     groups: Iterable[tuple[Any, Any]] | None = None,
@@ -206,7 +206,7 @@ def read_codes(
     >>> found.codes, found.rows, found.invalid["unknown"]
     (array([1, 0]), 3, 1)
     """
-    coder = _make_coder(column, domain, on_invalid)
+    coder = _make_coder(column, domain, OnInvalid.read(on_invalid))
     job = Job(column=column, coder=coder, report=report)
     with work_on_chunks(lambda _, some: some.codes[some.valid], job, threads) as parts:
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -214,13 +214,9 @@ def read_codes(
     return CodedColumn(codes=codes, rows=parts.rows, invalid=parts.invalid)
 
 
-def _make_coder(
-    column: Column, domain: Domain, on_invalid: OnInvalid | Mapping[str, str] | str
-) -> Coder:
+def _make_coder(column: Column, domain: Domain, on_invalid: OnInvalid) -> Coder:
     whole = re.fullmatch(r"u?int\d+", column.type) is not None
-    return Coder(
-        domain=as_integers(domain) if whole else domain, on_invalid=OnInvalid.read(on_invalid)
-    )
+    return Coder(domain=as_integers(domain) if whole else domain, on_invalid=on_invalid)
 
 
 def _is_groupable(domain: Domain) -> bool:
@@ -271,7 +267,7 @@ def run_file(
     (6, True, ('bird', 'cat', 'dog'))
     """
     declared = protocol.match_domain(domain)
-    coder = _make_coder(column, declared, on_invalid)
+    coder = _make_coder(column, declared, OnInvalid.read(on_invalid))
     chosen = find_engine(engine)
     if column.rows is not None:
         protocol.check_users(column.rows)
@@ -398,7 +394,7 @@ def release_column(
     column: Column,
     *,
     engine: Engine,
-    on_invalid: OnInvalid | Mapping[str, str] | str = OnInvalid.ERROR,
+    on_invalid: OnInvalid = OnInvalid.ERROR,
     rng: WordSource | None = None,
     report: Report | None = None,
     found: Headcount | None = None,
@@ -412,7 +408,7 @@ def release_column(
     >>> release_column(geometric, count, people, engine=find_engine("memory"), rng=SeededWords(1)).estimate.value
     499.0
     """
-    coder = Coder(domain=task.domain, on_invalid=OnInvalid.read(on_invalid))
+    coder = Coder(domain=task.domain, on_invalid=on_invalid)
     read = None if found is None else found.codes_of(column, coder)
     job = Job(column=column, coder=coder, report=report, read=read)
     source = SecureWords() if rng is None else rng
