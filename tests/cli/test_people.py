@@ -125,3 +125,17 @@ def test_a_ledger_charges_people(shuffledp, trips):
     )
     (entry,) = sdp.ledger.Ledger("l.json").entries()
     assert (entry.unit, entry.note["where_private"]) == ("person", True)
+
+
+def test_options_that_are_left_out_are_not_given(shuffledp, tmp_path):
+    """The grid is chosen as `sdp.ask` chooses it, and yes and no need no bounds."""
+    some = {**ROWS, "km": [None if row == 0 else row / 4 for row in ROWS["km"]]}
+    path = write(some, tmp_path / "some.parquet")
+    asked = {"column": "km", "lower": 0.0, "upper": 3.0, "person": "user_id", "reduce": "mean"}
+    words = [each for name, value in asked.items() for each in (f"--{name}", value)]
+    said = shuffledp("run", "mean", path, *words, "--on-invalid", "drop", *COMMON, "--json")
+    answer = sdp.ask(path, "mean", **asked, on_invalid="drop", epsilon=4, delta=1e-6)
+    assert json.loads(said.stdout)["parameters"] == answer.to_dict()["parameters"]
+    late = ("--column", "late", *PERSON, "--reduce", "max", *COMMON, "--json")
+    found = json.loads(shuffledp("run", "mean", path, *late).stdout)
+    assert found["estimate"][0]["value"] == pytest.approx(0.25, abs=0.05)

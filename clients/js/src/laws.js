@@ -301,7 +301,8 @@ const BUILDERS = {
     demand(response === null || (response.size === size && response.wordBits === wordBits), "the response must be that of the bins");
     return {
       size, wordBits, wordsPerInput: response ? 1 : 0, epsilon0: response ? response.epsilon0 : Infinity,
-      ratio: response ? response.ratio : [1n, 0n], code: { sizes: [BigInt(size)] }, ...(grid && { grid }), ...(cells && { cells }),
+      ratio: response ? response.ratio : [1n, 0n], code: { sizes: [BigInt(size)] }, odds: response ? response.odds : { own: 1 },
+      ...(grid && { grid }), ...(cells && { cells }),
       encode: (code, words) => (response ? response.encode(code, words) : Number(code)),
     };
   },

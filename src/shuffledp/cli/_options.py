@@ -535,11 +535,13 @@ def read_questions(
         other = {"on_invalid": privacy.on_invalid != "error"}
         refuse({**other, "population": population})
         refuse({"allow_large_delta": privacy.allow_large_delta}, "it does not apply to a survey")
-        given = None if privacy.model == "shuffle" else privacy.model.value
-        return sdp.Survey.load(task, model=given)
+        trusted = None if privacy.model == "shuffle" else privacy.model.value
+        return sdp.Survey.load(task, model=trusted)
     if privacy.epsilon is None:
         raise sdp.ParameterError("epsilon", None, "must be given, with --epsilon")
-    declared, auto = sdp.questions.take_auto(vars(options), privacy.bounds_share)
+    stated = vars(options).items()
+    given = {name: value for name, value in stated if value is not None and value is not False}
+    declared, auto = sdp.questions.take_auto(given, privacy.bounds_share)
     question = sdp.Question(
         name=privacy.column or task,
         task=task,

@@ -17,10 +17,12 @@ from shuffledp import protocols
 from shuffledp.live import pages
 from shuffledp.live.analyzer import open_records
 from shuffledp.live.results import describe_collection
+from shuffledp.live.servers import describe_dummies
 from shuffledp.live.wire import Collection, Noise, Pledge, Windows
 from shuffledp.live.wire.document import Texts
 from shuffledp.live.wire.question import Asking, Kind, Part
 from shuffledp.live.wire.report import open_report, split_upload
+from shuffledp.protocols.server_noise import make_server_noise
 from support import need
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -384,6 +386,41 @@ def test_the_odds_are_those_of_the_law(browser, place, floor, said):
         show_page(visit, place, local_epsilon=floor, epsilon=min(floor, 1.0))
         visit.page.click("text=Try it with a made-up answer")
         assert visit.page.wait_for_selector("#odds").inner_text().startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("floor", "said"),
+    [
+        (2.0, "About 8 times in 10 the answer itself is sent"),
+        (None, "The answer itself is sent: encrypted, but unchanged."),
+    ],
+)
+def test_the_odds_are_told_where_the_servers_add_the_noise(browser, place, floor, said):
+    """A number is rounded first, and what is sent is a number, not the place of one."""
+    way = servers.questions(floor, rates=(0.5, 1.0), most=(30, 30))[0]
+    common = {"task": "mean", "rate": 0.5, "most": 30, "epsilon": floor}
+    made = make_server_noise(lower=0.0, upper=120.0, steps=4, **common)
+    noise = describe_dummies(made)
+    number = dataclasses.replace(
+        way, name="km", text="How far?", task="mean", protocol=made, noise=noise, labels=None
+    )
+    pledge = {"local_epsilon": 8.0} if floor else {"local_epsilon": math.inf}
+    pledge |= {"trust_the_shuffler": True, "noise": Noise.SERVERS, "epsilon": 2.1}
+    with Visit(browser) as visit:
+        page = visit.page
+        show_page(visit, place, questions=(way, number), **pledge)
+        page.click("text=Try it with a made-up answer")
+        assert page.wait_for_selector("#odds").inner_text().startswith(said)
+        assert page.inner_text("#drawn") in way.labels
+        page.select_option("#made-up-question", "1")
+        told = page.inner_text("#odds")
+        assert told.startswith(f"The answer is first rounded to one of 5 values. {said[:6]}")
+        levels = {f"the number {each}" for each in (0, 30, 60, 90, 120)}
+        for _ in range(20):
+            assert page.inner_text("#drawn") in levels
+            page.click("text=Draw again")
+        assert page.inner_text("#tally") == ""
+        visit.check()
 
 
 def test_a_page_without_protection_says_that_it_needs_https(browser, place):

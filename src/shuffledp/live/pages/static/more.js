@@ -22,7 +22,20 @@ export function describeMessage(question, message) {
     return `${question.labels[Math.floor(Number(message) / 2)]}: ${end}`;
   }
   const alike = question.labels && !question.range && "sizes" in code && code.sizes.length === 1 && Number(code.sizes[0]) === question.labels.length;
-  return alike ? nameChoice(question, question.labels[Number(message)]) : say("more.numberSent", { text: String(message) });
+  return alike ? nameChoice(question, question.labels[Number(message)]) : say("more.numberSent", { text: String(isRounded(question) ? findLevel(question, Number(message)) : message) });
+}
+
+/** Whether what is sent is a value that answers are rounded to. @param {any} question */
+function isRounded({ range, randomizer }) {
+  return randomizer.odds?.own !== undefined && Boolean(range || randomizer.grid || randomizer.cells);
+}
+
+/** The number that a level stands for: a step of a grid, an integer, or the middle of a cell. @param {any} question @param {number} level */
+function findLevel({ randomizer: { grid, cells } }, level) {
+  if (grid) return Number((grid.lower + (level * (grid.upper - grid.lower)) / Number(grid.steps)).toPrecision(6));
+  if (!cells) return level;
+  const { lower, upper } = cells;
+  return cells.cells === null ? lower + level : Number((lower + ((level + 0.5) * (upper - lower)) / cells.cells).toPrecision(6));
 }
 
 /** How often in ten. @param {number} share */
@@ -31,8 +44,10 @@ const inTen = (share) => count(10 * share, { maximumSignificantDigits: share < 0
 /** What chance does, in words: from the law of the question. @param {any} question */
 export function describeOdds(question) {
   const { odds } = question.randomizer;
-  if (odds?.own >= 0.95) return say("more.odds.almost", { times: Math.floor(1 / (1 - odds.own)) });
-  if (odds?.own >= 0.05 && !question.range) return say("more.odds.own", { tenths: count(Math.round(10 * odds.own)) });
+  const rounded = isRounded(question) ? `${say("more.odds.rounded", { n: question.randomizer.size })} ` : "";
+  if (odds?.own === 1) return rounded + say("more.odds.same");
+  if (odds?.own >= 0.95) return rounded + say("more.odds.almost", { times: Math.floor(1 / (1 - odds.own)) });
+  if (odds?.own >= 0.05) return rounded + say("more.odds.own", { tenths: count(Math.round(10 * odds.own)) });
   if (odds?.marked && !question.range) return say("more.odds.marks", { own: inTen(odds.marked), other: inTen(odds.unmarked) });
   const ends = odds?.coin && findEnds(question);
   if (ends) return say("more.odds.coin", { low: ends.lower, high: ends.upper, one: inTen(odds.coin), other: inTen(1 - odds.coin) });
@@ -80,7 +95,7 @@ function tryOut(question) {
     drawn += 1;
     own += Number(message === choice.selectedOptions[0].textContent);
     shown.textContent = message;
-    tally.textContent = question.randomizer.odds?.own ? say("more.drawnSoFar", { n: drawn, own }) : "";
+    tally.textContent = question.randomizer.odds?.own && !isRounded(question) ? say("more.drawnSoFar", { n: drawn, own }) : "";
   };
   choice.addEventListener("change", () => { drawn = own = 0; drawIt(); });
   drawIt();
