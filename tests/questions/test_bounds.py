@@ -26,6 +26,7 @@ from shuffledp.questions.bounds import (
     choose_bounds,
     find_threshold,
 )
+from shuffledp.questions.prepared import Prepared
 
 MODELS = {"central": {}, "shuffle": {"delta": 1e-8}}
 BOTH = pytest.mark.parametrize("model", MODELS)
@@ -353,6 +354,17 @@ class TestBudget:
         ask(table, column="x", budget=budget, **group)
         (entry,) = sdp.ledger.Ledger(tmp_path / "m.json").entries()
         assert entry.note["by"] == "way"
+
+    # Too little for the first release, or for both.
+    @pytest.mark.parametrize("epsilon", [0.05, 0.5])
+    def test_a_budget_that_is_too_small_is_refused_before_anybody_is_asked(
+        self, tmp_path, monkeypatch, epsilon
+    ):
+        monkeypatch.setattr(Prepared, "_answer_one", lambda *_: pytest.fail("people were asked"))
+        ledger, budget = tmp_path / "l.json", sdp.ledger.Budget(epsilon=epsilon, delta=1e-6)
+        with pytest.raises(sdp.BudgetError, match="refused"):
+            ask(np.full(5_000, 9.0), rng=None, ledger=ledger, budget=budget)
+        assert not ledger.exists()
 
     def test_a_refusal_is_charged_what_was_spent(self, tmp_path):
         ledger, budget = tmp_path / "l.json", sdp.ledger.Budget(epsilon=1.5, delta=1e-6)

@@ -20,9 +20,10 @@ decreasing functions, bounded by cells. The other direction is the same by symme
 D_t and h_b are a mass times 1 minus a multiple of a Mills ratio (a tail over its largest mass). Masses and
 ratios are certified (numerics/masses), so every delta is an upper bound by proof.
 
-**Decreasing functions.** E[D(T)] of a count T and a function D that does not increase is bounded from above: T is cut into cells, and moved to the left end of its cell, where D is largest; the masses of cells are rounded
-up. The cells are placed coarsely first, and then finely where the sum has its weight: one integer each, if there
-are not too many of them.
+**Decreasing functions.** E[D(T)] of a count T and a function D that does not increase is bounded from above: T is cut
+into cells, and moved to the left end of its cell, where D is largest; the masses of cells are rounded up. The cells are
+placed coarsely first, and then finely where the sum has its weight: one integer each, if there are not too many of
+them.
 
 Binomial and Poisson masses f are log-concave, so f lies below both tangents of a cell a .. b:
 f(a + i) <= f(a) (f(a + 1) / f(a))^i, and the same from b down. The cell has at most the smaller one of these two

@@ -9,9 +9,10 @@ two as fractions. Production tapes come from `SecureWords`.
 `Messages` have owners and `Shuffled` has none, and analyzers accept nothing else: feeding one unshuffled data is a type
 error. A shuffled list is equivalent to its multiset of messages.
 
-A live collection carries messages as bytes, every message of a protocol in as many. The size follows from the public parameters alone, never from the value, so that a ciphertext tells nothing.
-Whoever reads bytes reads them from strangers: `decode_message` says of each message whether an honest
-device could have sent it, and one that could not never spoils the others.
+A live collection carries messages as bytes, every message of a protocol in as many. The size follows from the public
+parameters alone, never from the value, so that a ciphertext tells nothing. Whoever reads bytes reads them from
+strangers: `decode_message` says of each message whether an honest device could have sent it, and one that could not
+never spoils the others.
 """
 
 import math

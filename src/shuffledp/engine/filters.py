@@ -16,9 +16,9 @@ out again function by function, and would answer as its own dialect does; all en
 | `cancelled`, `cancelled = true` | yes or no |
 | `not (a > 1 or b > 2) and c > 3` | `not` before `and` before `or` |
 
-A column whose name is not a word stands in double quotes or backquotes, `"air time" > 60`; on the right in backquotes. Values are read as in a
-question: a number may be a text, above and below a number in quotes, too. A value that is missing or cannot be read
-makes a comparison unknown, as in SQL, and nobody is taken whose filter is unknown.
+A column whose name is not a word stands in double quotes or backquotes, `"air time" > 60`; on the right in backquotes.
+Values are read as in a question: a number may be a text, above and below a number in quotes, too. A value that is
+missing or cannot be read makes a comparison unknown, as in SQL, and nobody is taken whose filter is unknown.
 """
 
 import operator

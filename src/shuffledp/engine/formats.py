@@ -11,9 +11,10 @@ A file is known by its suffix:
 | `.jsonl`, `.ndjson` | one JSON object per line | text; an absent key is a null |
 | `.json` | the same, or one list of objects | text; an absent key is a null |
 
-Text is in UTF-8 (or UTF-16, if it says so), the delimiter of a CSV is found in its first lines, and decimals have a point;
-`Files` declares anything else. It may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in it; its folders called `year=2013`
-are a column `year`. The path `-` is standard input, whose format is told by its first bytes.
+Text is in UTF-8 (or UTF-16, if it says so), the delimiter of a CSV is found in its first lines, and decimals have a
+point; `Files` declares anything else. It may be compressed: `.gz`, `.zst`, `.bz2`. A folder stands for all files in it;
+its folders called `year=2013` are a column `year`. The path `-` is standard input, whose format is told by its first
+bytes.
 """
 
 import codecs

@@ -3,12 +3,12 @@
 The group-by is Spark's own, in the JVM: no Python runs on the workers, and no randomness. So a task that
 Spark repeats repeats itself.
 
-Words are grouped by their text in the same way, if their tally can be dealt. Three kinds of columns need Python
-workers (with shuffledp and PyArrow), by `mapInArrow`: real values, which take a word each to be rounded to the grid,
-other domains too large to be counted, whose people's devices all run, and filtered ones. Then what leaves a partition are counts of codes, or the cells of a tally, never messages; a group-by adds
-them, and one small collect brings the total. The words of a partition are derived from one secret key of the
-run and the number of the partition, so that a repeated task makes the same choices: fresh words would mix two
-randomizations of the same people.
+Words are grouped by their text in the same way, if their tally can be dealt. Three kinds of columns need Python workers
+(with shuffledp and PyArrow), by `mapInArrow`: real values, which take a word each to be rounded to the grid, other
+domains too large to be counted, whose people's devices all run, and filtered ones. Then what leaves a partition are
+counts of codes, or the cells of a tally, never messages; a group-by adds them, and one small collect brings the total.
+The words of a partition are derived from one secret key of the run and the number of the partition, so that a repeated
+task makes the same choices: fresh words would mix two randomizations of the same people.
 
 Spark reads Parquet, CSV and JSON lines. An invalid value is named, but not its row: Spark does not
 know it. What Spark itself writes to the disks of its workers between stages is encrypted in sessions that

@@ -10,12 +10,12 @@ estimate and the population's p. Without privacy the expectation has a closed fo
 counts are drawn, noise with the law of the protocol is added, and the projection is measured. Nothing here is
 anybody's data, so the simulation takes its words from a fixed seed, and the answer is the same each time.
 
-**Testing** has a module of its own (`testing_complexity`), and so have counts and histograms (`counting_complexity`).
+**Testing** has a module of its own (`testing_complexity`).
 
 References: Diakonikolas, Hardt, Schmidt 2015 (central); Acharya, Sun, Zhang 2019 (local); Feldman, McMillan,
 Talwar 2021, "Hiding among the clones" (shuffle, with one message).
 
-How many people a count or a histogram needs for an error of at most alpha n, except with probability beta.
+**Counting.** How many people a count or a histogram needs for an error of at most alpha n, except with probability beta.
 
 A count or bin has an error that hardly depends on n behind a shuffler, and grows like sqrt(n) without one. As a share of
 the people it falls, and the sample complexity is the n from which on it is at most alpha: for a histogram in all k bins

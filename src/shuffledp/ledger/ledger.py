@@ -4,10 +4,10 @@ The order is what makes it safe. A release is charged, and on the disk, before a
 out, it is marked. A crash in between leaves a charge for something that may never have been released: too
 much is counted, never too little.
 
-The events are in a JSON file or in a SQLite database. Both only append; both let one process at a time decide what to append; both have it on the disk, not in a
-cache, when `append` returns. A ledger is one file with one name, so that nobody can spend its budget twice
-by reaching it in two ways: symbolic links are followed once, when the ledger is opened, and a file with
-several hard links is refused.
+The events are in a JSON file or in a SQLite database. Both only append; both let one process at a time decide what to
+append; both have it on the disk, not in a cache, when `append` returns. A ledger is one file with one name, so that
+nobody can spend its budget twice by reaching it in two ways: symbolic links are followed once, when the ledger is
+opened, and a file with several hard links is refused.
 """
 
 from __future__ import annotations

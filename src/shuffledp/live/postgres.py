@@ -6,8 +6,9 @@ uploads that are on their way. Reports are inserted in the order of their ids, s
 not wait for each other in a circle. Each window has a table of its own, which is dropped; a batch is in the database
 until the analyzer has it, so any process can hand it out.
 
-The seal log of shufflers on several hosts is a small database on another server than their store. On the same server every backup, snapshot and replica would have both, and a restored store would find a log that is
-as old as itself. One database may be the log of many collections.
+The seal log of shufflers on several hosts is a small database on another server than their store. On the same server
+every backup, snapshot and replica would have both, and a restored store would find a log that is as old as itself. One
+database may be the log of many collections.
 
 A connection is made again once it is gone, to a server that keeps what it acknowledges.
 """

@@ -21,12 +21,12 @@ Steps 1 and 2 are the assumption that both primitives are as good as they look: 
 keys, for which we grant 2^128 trials. Step 3 is a theorem, and the largest term. One key for b blocks would
 cost b^2 / 2^129; with spans of B it is b B / 2^129. `prf_advantage` adds up everything.
 
-**Exact draws of irrational probability.** A word decides almost always, further words when it does not. A uniform real U in [0, 1) is read word by word. To draw Bernoulli(p) compare U with p: the first word
-leaves an interval of width 2^-bits for U, and unless p lies in that interval the comparison is
-decided. In the rare other case (about 2^-64) more words are drawn, p is enclosed more narrowly, and
-so on. Nothing is rounded: the law is exactly p, and the loop ends with probability 1. This is the
-idea of von Neumann and of Knuth and Yao 1976, "The complexity of nonuniform random number
-generation", with words in place of bits.
+**Exact draws of irrational probability.** A word decides almost always, further words when it does not. A uniform real
+U in [0, 1) is read word by word. To draw Bernoulli(p) compare U with p: the first word leaves an interval of width
+2^-bits for U, and unless p lies in that interval the comparison is decided. In the rare other case (about 2^-64) more
+words are drawn, p is enclosed more narrowly, and so on. Nothing is rounded: the law is exactly p, and the loop ends
+with probability 1. This is the idea of von Neumann and of Knuth and Yao 1976, "The complexity of nonuniform random
+number generation", with words in place of bits.
 
 p is given as an enclosure: a function from a number of digits to two fractions around p.
 

@@ -17,10 +17,11 @@ k - total p is off by 3 (v + |k - total p|), v the variance of the binomial; D c
 so by 3 |k - total p| + 6 D. With total <= 10^9 that is at most 2 million, with total <= 10^12 and 20 standard deviations
 30 million units, 3.4e-9; a negative binomial has v <= r.
 
-*One mass or tail, on a certified side.* Masses come from Stirling's series in 60-digit decimals, tails are series of positive terms whose
-rounding errors and remainder are bounded and added: an upper bound is one by proof.
+*One mass or tail, on a certified side.* Masses come from Stirling's series in 60-digit decimals, tails are series of
+positive terms whose rounding errors and remainder are bounded and added: an upper bound is one by proof.
 
-*Arrays of masses and tails, each between two certified floats.* Masses are Loader's form again; the bound of its error is added up term by term.
+*Arrays of masses and tails, each between two certified floats.* Masses are Loader's form again; the bound of its error
+is added up term by term.
 
 Tails are a continued fraction. With p the probability of a success, q = 1 - p and k + 1 <= (N + 1) p,
 

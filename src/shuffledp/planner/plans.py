@@ -1,8 +1,8 @@
 """The planner: every registered protocol for one question, ranked, and one of them chosen.
 
-The inverse questions are the smallest epsilon, and the smallest n, whose error is small enough. The error falls like a power of either, so the search follows the chord of log error against log epsilon
-(or log n). It returns a value that was evaluated and found good: an error that is not perfectly
-monotone costs sharpness, never the promise.
+The inverse questions are the smallest epsilon, and the smallest n, whose error is small enough. The error falls like a
+power of either, so the search follows the chord of log error against log epsilon (or log n). It returns a value that
+was evaluated and found good: an error that is not perfectly monotone costs sharpness, never the promise.
 """
 
 import json

@@ -1,13 +1,9 @@
 """One line of a plan: a protocol or a mechanism, its exact error, its cost, and what it promises.
 
-The error is exact, on the data set that is worst for the protocol.
-
-The data set that is worst for a protocol, and its exact error there.
-
-For an unbiased analyzer the variance is linear (or convex) in the numbers of people with each value, so it is largest
-where everybody has the same value; which one is found by a search over values. An analyzer with a `bias` is worst
-somewhere else: where a few people are counted as nobody. There the search is over how many people share a value, the
-rest having another.
+The error is exact, on the data set that is worst for the protocol. For an unbiased analyzer the variance is
+linear (or convex) in the numbers of people with each value, so it is largest where everybody has the same value; which
+one is found by a search over values. An analyzer with a `bias` is worst somewhere else: where a few people are counted
+as nobody. There the search is over how many people share a value, the rest having another.
 """
 
 import math

@@ -35,11 +35,11 @@ some hundred: for 1000 levels, gap 0.1 and epsilon = 1 that is 1800 messages per
 Reference: Ghazi, Kumar, Manurangsi, Pagh, Sinha 2021, "Differentially private aggregation in the shuffle
 model: almost central accuracy in almost a single message".
 
-Deviations: the number of each multiset is not negative binomial but a Poisson number of geometric
-numbers. It is as divisible, and its parts are drawn exactly from a few words, while a share of a negative
-binomial with p so near 1 would take a table of millions of entries. Its privacy is proved and evaluated
-numerically (basic composition over the multisets); this flood and its bound are ours, so the published constants are not used; the flood is
-smaller than theirs. Multisets that no value >= 0 needs are left out.
+Deviations: the number of each multiset is not negative binomial but a Poisson number of geometric numbers. It is as
+divisible, and its parts are drawn exactly from a few words, while a share of a negative binomial with p so near 1 would
+take a table of millions of entries. Its privacy is proved and evaluated numerically (basic composition over the
+multisets); this flood and its bound are ours, so the published constants are not used; the flood is smaller than
+theirs. Multisets that no value >= 0 needs are left out.
 """
 
 import math

@@ -10,7 +10,8 @@ The shuffler's store is `shuffler/store.sqlite`, unless `shuffler/store.toml` na
     postgresql = "host=db.internal dbname=survey user=shuffler"
     seals = "host=log.internal dbname=seals user=shuffler"      if the servers add noise: on another server
 
-Several shufflers may work on such a database, each with a name and a folder of its own in `shuffler/`. Two operators have two such folders, each with the document and its own role.
+Several shufflers may work on such a database, each with a name and a folder of its own in `shuffler/`. Two operators
+have two such folders, each with the document and its own role.
 
 The roles as processes of their own, with disjoint keys, also if one machine plays all of them.
 """

@@ -4,7 +4,8 @@ Real servers on loopback, real stores and processes, simulated devices with made
 Every message that was acknowledged is looked for in the batch that the analyzer got: one that is missing is lost, one
 that is there twice is doubled.
 
-The devices are simulated here, too, for a rehearsal as for people of a file (`run_from`).
+Devices of the people of a file are simulated here, too: `send_people` sends their reports to servers that run, and
+`try_survey` shows what a collection would publish, without any server.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ It is JSON, and `collection_id` is the SHA-256 of its exact bytes: everybody hol
 them anew. Reading it is strict, and reading it checks all that needs no computation; `verify` recomputes the
 promise, which a device does before it answers.
 
-The logo of a survey is a small picture in the document, without anything but the picture. It is part of the document, so its id stands for it: nobody can be shown another one, no page asks a server for it, and an
-exported page or one without a connection has it. In return it must be small. PNG and JPEG are pictures and nothing else;
-an SVG may have scripts. What cameras and editors write beside a picture (where it was taken, by whom) is left out.
+The logo of a survey is a small picture in the document, without anything but the picture. It is part of the document,
+so its id stands for it: nobody can be shown another one, no page asks a server for it, and an exported page or one
+without a connection has it. In return it must be small. PNG and JPEG are pictures and nothing else; an SVG may have
+scripts. What cameras and editors write beside a picture (where it was taken, by whom) is left out.
 """
 
 import base64

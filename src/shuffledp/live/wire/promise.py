@@ -206,10 +206,10 @@ def _compute_one(
     missed = left / 100
     share = Fraction((1 << CHOICE_BITS) // len(protocols), 1 << CHOICE_BITS)
 
-    def is_missed(others: int) -> bool:
+    def is_too_likely(others: int) -> bool:  # that no more have the same question
         return binomial_at_most(others, honest - 1, share) > missed
 
-    others = find_first(is_missed, -1, honest - 1)
+    others = find_first(is_too_likely, -1, honest - 1)
     spare = float_below(Fraction(left) - Fraction(missed))
     curves = [profile(randomizer=each, n=1 + others, honest=1.0) for each in protocols]
     worst = max((each.best(spare) for each in curves), key=lambda bound: bound.epsilon)

@@ -1,8 +1,8 @@
-"""What a device sends: messages encrypted for the analyzer, inside a report encrypted for the shuffler.
+r"""What a device sends: messages encrypted for the analyzer, inside a report encrypted for the shuffler.
 
     hdr       = suite u8 || shuffler_key_id u8
-    inner     = HPKE(analyzer, "shuffledp/1 inner\0" || suite || collection_id || window u32,  kind u8 || message || 0*)
-    outer     = HPKE(shuffler, "shuffledp/1 outer\0" || hdr || collection_id,                  window u32 || token || inners)
+    inner     = HPKE(analyzer, "shuffledp/1 inner\0" || suite || collection_id || window u32, kind u8 || message || 0*)
+    outer     = HPKE(shuffler, "shuffledp/1 outer\0" || hdr || collection_id, window u32 || token || inners)
     report_id = SHA-256("shuffledp/1 report\0" || collection_id || window || inners)[:16]
     upload    = collection_id[32] || (hdr || outer)*
 

@@ -1,20 +1,21 @@
 r"""Words that many people have, without a list of words: hashed prefixes, one round.
 
 Everybody sends, in one or two parts, one cell of their word in a random row of public hash cells, and uniform dummies
-(`device`, which also knows the public functions). Rows look at prefixes of several lengths of the stirred word; the analyzer extends prefixes
-that stand out, level by level (`decoder`), and counts the words that are left from all rows. `design`
-chooses levels, rows and buckets.
+(`device`, which also knows the public functions). Rows look at prefixes of several lengths of the stirred word; the
+analyzer extends prefixes that stand out, level by level (`decoder`), and counts the words that are left from all rows.
+`design` chooses levels, rows and buckets.
 
 References: Bassily, Nissim, Stemmer, Thakurta 2017, "Practical locally private heavy hitters" (prefix trees of hashed
 counts); Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages" (hashed counts
 with blankets in the shuffle model). Deviations: one message in a random row instead of one in each; dummies for noise,
 accounted for exactly and jointly for all parts; words are stirred; large words are peeled; the last level counts.
 
-**Counts** of words, of those that were found and of any others, are from all rows of all parts. A word of c people holds c / R of its cell in a row, R the number of rows of the part, whatever the level of the row: a
-prefix is the word's own, unless somebody else's begins alike. So everybody who has the word is somewhere in its R cells,
-and with several parts once in each. A row is left out if a word that was found shares its cell (all rows of a level,
-if one begins alike). What else is in the other cells, on average, is subtracted: dummies, and the people whose words
-were not found, each with the probability q that their word shares the cell, exactly
+**Counts** of words, of those that were found and of any others, are from all rows of all parts. A word of c people
+holds c / R of its cell in a row, R the number of rows of the part, whatever the level of the row: a prefix is the
+word's own, unless somebody else's begins alike. So everybody who has the word is somewhere in its R cells, and with
+several parts once in each. A row is left out if a word that was found shares its cell (all rows of a level, if one
+begins alike). What else is in the other cells, on average, is subtracted: dummies, and the people whose words were not
+found, each with the probability q that their word shares the cell, exactly
 
     q = a + (1 - a) / b,    a = (2^(w - l) - 1) / (2^w - 1) that the first l of w stirred bits are the same.
 

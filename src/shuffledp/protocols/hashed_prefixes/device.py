@@ -10,16 +10,17 @@ S_x = {(r, h_r(x)) : r}. So
 
     delta(epsilon) = E (buckets / (D_all + 1)) (N(S_x) - e^epsilon N(S_y))_+ ,
 
-and N(S_x) - e^epsilon N(S_y) is a sum over independent messages of 1 in S_x alone, -e^epsilon in S_y alone, 1 - e^epsilon in both, and 0
-elsewhere. If the sets are disjoint, that is the computation of two bins of a histogram with the same number of dummies and
-`buckets` bins. If x and y share cells, masses at {1, -e^epsilon} are replaced by masses at {1 - e^epsilon, 0}, with the same mean
-and in between: the expectation of a convex function of the sum becomes smaller. How many dummies there are is seen, and
-does not depend on the word, so this holds for every D_all and then on average. Parts have dummies of their own: their
-losses are independent and add up (`joint.Joint`).
+and N(S_x) - e^epsilon N(S_y) is a sum over independent messages of 1 in S_x alone, -e^epsilon in S_y alone, 1 -
+e^epsilon in both, and 0 elsewhere. If the sets are disjoint, that is the computation of two bins of a histogram with
+the same number of dummies and `buckets` bins. If x and y share cells, masses at {1, -e^epsilon} are replaced by masses
+at {1 - e^epsilon, 0}, with the same mean and in between: the expectation of a convex function of the sum becomes
+smaller. How many dummies there are is seen, and does not depend on the word, so this holds for every D_all and then on
+average. Parts have dummies of their own: their losses are independent and add up (`joint.Joint`).
 
-**The public functions** say which cell of a row a word belongs to. Words are vectors of `bits` bits. First a uniformly random invertible matrix A over GF(2) stirs them, y = A x: words
-that begin alike no longer do, so the first bits of y say as much about a word as any others. Row r then looks at the
-first `lengths[r]` bits of y, and its cell is M_r y, M_r a uniformly random matrix with log2(buckets) rows.
+**The public functions** say which cell of a row a word belongs to. Words are vectors of `bits` bits. First a uniformly
+random invertible matrix A over GF(2) stirs them, y = A x: words that begin alike no longer do, so the first bits of y
+say as much about a word as any others. Row r then looks at the first `lengths[r]` bits of y, and its cell is M_r y, M_r
+a uniformly random matrix with log2(buckets) rows.
 
 *Their law.* Over the words of the source, all A that are invertible are equally likely (a singular one is drawn again),
 and the entries of all M_r are independent fair bits. So two words that differ within the first bits of y share a cell of

@@ -1,8 +1,8 @@
 """What the protocols for sums and means share: a public scale of values, and the answer from a sum of codes.
 
-The local protocols for a mean decode one message each, exactly and without bias. A value on the grid of `Reals` is its code i = 0 .. G (G steps). From one message y each protocol
-makes an estimate v(y) of the code, affine in y and exactly unbiased because the expectation of y is
-exactly affine in i. With unit = (upper - lower) / G and n users
+The local protocols for a mean decode one message each, exactly and without bias. A value on the grid of `Reals` is its
+code i = 0 .. G (G steps). From one message y each protocol makes an estimate v(y) of the code, affine in y and exactly
+unbiased because the expectation of y is exactly affine in i. With unit = (upper - lower) / G and n users
 
     estimate = lower + unit * (v(y_1) + ... + v(y_n)) / n           (unbiased)
     variance = unit^2 * (Var[v | i_1] + ... + Var[v | i_n]) / n^2   (exact)

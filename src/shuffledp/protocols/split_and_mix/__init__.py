@@ -18,8 +18,9 @@ Nissim 2020, "Private summation in the multi-message shuffle model"; Ghazi, Manu
 Deviations: the number of shares follows from a bound that is evaluated, about one share less than the
 published formula, which `calibration="paper"` uses.
 
-**How many shares hide everything but the sum.** n users write their value in Z_q as a sum of m shares, m - 1 of them uniform, and all n m shares are
-shuffled. Take two inputs with the same sum. The total variation distance of their views is at most
+**How many shares hide everything but the sum.** n users write their value in Z_q as a sum of m shares, m - 1 of them
+uniform, and all n m shares are shuffled. Take two inputs with the same sum. The total variation distance of their views
+is at most
 
     TV <= sqrt(E_n / q - 1),   E_N = E[q^C],
 
