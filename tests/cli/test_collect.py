@@ -61,6 +61,27 @@ def test_n_makes_files_of_several_sizes_agree(shuffledp, tmp_path):
     assert "2700" in result.stderr or "2,700" in result.stderr
 
 
+@pytest.mark.parametrize("people", [950, 1200])
+def test_the_guarantee_of_messages_is_that_of_the_people_who_sent_them(shuffledp, tmp_path, people):
+    """Messages made for 1,000 people: printed, charged, and as the tally has it."""
+    (tmp_path / "x.csv").write_text("x\n" + "0\n1\n" * (people // 2))
+    planned = sdp.protocols.correlated_count.make(n=1000, epsilon=1.0, delta=1e-6)
+    there = planned.with_people(people).guarantee
+    assert there.honest == people * 9 // 10
+    assert there.delta != planned.guarantee.delta
+    words = ("x.csv", "--task", "count", "--protocol", "correlated_count", *COMMON, "--n", 1000)
+    budget = ("--ledger", "l.json", "--budget-epsilon", 5, "--budget-delta", 0.01)
+    sent = json.loads(
+        good(shuffledp("randomize", *words, *budget, "--out", "m.parquet", "--json")).stdout
+    )
+    assert (sent["epsilon"], sent["delta"]) == (there.epsilon, there.delta)
+    (charged,) = sdp.ledger.Ledger("l.json").entries()
+    assert charged.guarantee == there
+    good(shuffledp("tally", "m.parquet", "--out", "t.json"))
+    found = json.loads(good(shuffledp("estimate", "t.json", "--json")).stdout)
+    assert (found["epsilon"], found["delta"]) == (there.epsilon, there.delta)
+
+
 def test_messages_have_no_owner_and_no_order(shuffledp, tmp_path):
     import pyarrow.parquet as pq
 

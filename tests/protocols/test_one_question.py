@@ -62,6 +62,11 @@ def test_there_and_back():
     assert protocol.cost.messages_max == 1
 
 
+def test_the_answer_with_the_largest_epsilon_may_be_the_one_that_is_drawn():
+    devices = tuple(sdp.protocols.rr.RR(epsilon0=each) for each in (1.0, 3.0, 2.0))
+    assert one_question.OneQuestionDevice(devices=devices).epsilon0 == 3.0
+
+
 def test_tallies_add_and_are_of_those_who_answered():
     protocol = make("one_question", epsilon=20.0, parts=PARTS)
     device, analyzer = protocol.randomizer, protocol.analyzer
