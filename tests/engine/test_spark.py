@@ -20,6 +20,7 @@ import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
 from shuffledp.engine import local, spark
 from shuffledp.engine.reducing import Reduction
+from shuffledp.questions import prepared
 from support import need
 from survey_support import MIXED
 
@@ -591,6 +592,35 @@ def test_numbers_of_a_partitioned_folder(partitioned, no_workers, task):
     values = [np.asarray(answer.estimate.value).tolist() for answer in answers]
     assert values[0] == values[1] == values[2]
     assert answers[0].engine.name == "spark"
+
+
+@pytest.mark.parametrize(
+    ("task", "column", "by", "policy"),
+    [("median", "age", "region", "error"), ("count", "home", "way", "drop"), ("histogram", "age", "way", "other")],
+)  # fmt: skip
+def test_one_question_by_group_of_a_partitioned_folder(
+    partitioned, no_workers, monkeypatch, task, column, by, policy
+):
+    """It is grouped where the rows are: none of them is read here, and the answer is that of the other engines."""
+    groups = {"region": ["north", "south"], "way": ["car", "bus", "other"]}[by]
+    ends = {} if task == "count" else {"lower": 0, "upper": 99}
+
+    def ask(engine):
+        answer = sdp.ask(partitioned, task, column=column, by=by, groups=groups, on_invalid=policy,
+                         epsilon=2.0, delta=1e-5, engine=engine, rng=sdp.SeededWords(3), **ends)  # fmt: skip
+        return {**answer.to_dict(), "engine": None}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(prepared, "group_pairs", lambda *_, **__: None)
+        row_by_row = ask("memory")
+    monkeypatch.setattr(prepared, "pair_people", lambda *_, **__: pytest.fail("rows are read here"))
+    assert ask("spark") == ask("duckdb") == ask("memory") == row_by_row
+
+
+def test_a_value_that_is_no_answer_of_a_group_is_refused(partitioned, no_workers):
+    with pytest.raises(sdp.DataError, match=r"^column 'way': value 'ferry' "):
+        sdp.ask(partitioned, "count", column="home", by="way", groups=["car", "bus"], epsilon=2.0,
+                delta=1e-5, engine="spark", on_invalid={"null": "drop"})  # fmt: skip
 
 
 def test_words_of_a_partitioned_folder(partitioned, no_workers):

@@ -356,6 +356,63 @@ def add_pairs(groups: Iterable[Group], domain: Answers, on_invalid: OnInvalid) -
     return counts
 
 
+def group_pairs(
+    columns: tuple[Column, Column],
+    domain: Answers,
+    engine: Engine,
+    *,
+    on_invalid: OnInvalid = OnInvalid.ERROR,
+) -> CodeCounts | None:
+    """Count what `pair_people` lists, from the pairs of values that occur; None if rows must be read one by one.
+
+    So what is held is the counts, however many people there are, and an engine that reads elsewhere reads them there.
+    """
+    if any(isinstance(part, Reals) for part in domain.parts) or not is_listable(domain):
+        return None
+    groups = engine.group([columns])
+    if groups is None:
+        return None
+    try:
+        return _count_grouped(groups, columns, domain, on_invalid)
+    except (DataError, TooManyGroupsError):
+        if not engine.local:  # otherwise row by row, which names the row
+            raise
+    return None
+
+
+def _count_grouped(
+    groups: Iterable[Group],
+    columns: tuple[Column, Column],
+    domain: Answers,
+    on_invalid: OnInvalid,
+) -> CodeCounts:
+    jobs = [
+        Job(column=column, coder=Coder.for_part(part, on_invalid))
+        for column, part in zip(columns, domain.parts, strict=True)
+    ]
+    counts = np.zeros(domain.size, dtype=np.int64)
+    rows, invalid = 0, add_invalid(())
+    for _, values, each in groups:
+        times = as_numpy(each)
+        first, second = (
+            coded
+            for job, part in zip(jobs, values, strict=True)
+            for coded, _ in code_groups(job, [(part, each)], refuse_value)
+        )
+        kept = first.valid & second.valid
+        joint = domain.join([part.codes[kept] for part in (first, second)])
+        np.add.at(counts, joint, times[kept])
+        rows += int(times.sum())
+        own, others = map(_list_faults, (first, second))
+        faults = Coded(first.codes, kept, np.where(own, own, others))
+        invalid = add_invalid((invalid, faults.invalid(times)))
+    return CodeCounts(counts=counts, rows=rows, invalid=invalid)
+
+
+def _list_faults(coded: Coded) -> NDArray[np.uint8]:
+    return np.zeros(len(coded.codes), np.uint8) if coded.faults is None else coded.faults
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
     """The joint codes of those who take part, and who does not."""
@@ -440,8 +497,7 @@ def _read_codes(column: Column, domain: Domain, policy: OnInvalid, rng: WordSour
             codes = np.where(coded.valid, coded.codes, 0)
             if isinstance(domain, Reals):
                 codes = domain.round(codes, words.words(len(codes), 64), 64)
-            faults = np.zeros(len(codes), np.uint8) if coded.faults is None else coded.faults
-            pieces.append(_Read(codes.astype(kind), coded.valid, faults))
+            pieces.append(_Read(codes.astype(kind), coded.valid, _list_faults(coded)))
     return _Read(*map(np.concatenate, zip(*pieces, strict=True)))
 
 

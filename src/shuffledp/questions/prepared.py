@@ -19,7 +19,18 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Task
-from shuffledp.engine.chunks import CALIBRATION, GROUPING, Engine, Headcount, Job, Report, timed
+from shuffledp.engine.chunks import (
+    CALIBRATION,
+    DEALING,
+    ESTIMATION,
+    GROUPING,
+    CodeCounts,
+    Engine,
+    Headcount,
+    Job,
+    Report,
+    timed,
+)
 from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.files import (
@@ -35,6 +46,7 @@ from shuffledp.engine.local import (
     Memory,
     Pairs,
     count_pairs,
+    group_pairs,
     pair_people,
     pick_rows,
     tally_counts,
@@ -91,7 +103,9 @@ class Part:
     counted: Headcount | None = None
     """What was read to count the people."""
     pairs: Pairs | None = None
-    """The pairs of answer and group, if they were read to count the people."""
+    """The pairs of answer and group, if they were read to count the people,"""
+    grouped: CodeCounts | None = None
+    """or how many people have each pair, if only that was."""
     early: "Early | None" = None
     """What was read meanwhile. Secret."""
 
@@ -311,12 +325,14 @@ class Prepared:
     def _run(self, part: Part, report: Report | None) -> _Ran:
         """Estimate from the answers of everybody to one question."""
         read = part.counted if part.early is None else part.early.result()
+        if part.grouped is not None:
+            return self._run_grouped(part, part.grouped)
         if isinstance(part.task, Grouped) and part.pairs is None:
             return self._run_pairs(part, read)
         pairs = part.pairs
         asked = part.task if pairs is None else spread_groups(part.task)
         common: dict[str, Any] = {
-            "engine": self.engine,
+            "engine": self.engine if pairs is None else _find_local(self.engine),
             "on_invalid": part.policy if pairs is None else OnInvalid.ERROR,
             "rng": self.rng,
             "report": report,
@@ -350,12 +366,29 @@ class Prepared:
             given: dict[str, Any] = {"on_invalid": part.policy, "rng": self.rng}
             counts = count_pairs(part.both, part.task.domain, self.engine, **given)
         self._check_people(int(counts.sum()))
-        words = SecureWords() if self.rng is None else self.rng
+        return _Ran(estimate=self._estimate_pairs(part, counts), n=int(counts.sum()))
+
+    def _run_grouped(self, part: Part, grouped: CodeCounts) -> _Ran:
+        """Estimate from pairs that were counted to count the people."""
         if isinstance(part.protocol, ShuffleProtocol):
-            estimate = part.shuffled.analyzer.estimate(tally_counts(part.shuffled, counts, words))
-        else:
-            estimate = release_counts(part.protocol, spread_groups(part.task), counts, words)
-        return _Ran(estimate=part.convert(estimate), n=int(counts.sum()))
+            part.protocol.check_users(grouped.n)
+        return _Ran(
+            estimate=self._estimate_pairs(part, grouped.counts),
+            n=grouped.n,
+            rows=grouped.rows,
+            invalid=grouped.invalid,
+            dealt=isinstance(part.protocol, ShuffleProtocol) and part.protocol.dealt,
+        )
+
+    def _estimate_pairs(self, part: Part, counts: Counts) -> Estimate:
+        words = SecureWords() if self.rng is None else self.rng
+        if not isinstance(part.protocol, ShuffleProtocol):
+            asked = spread_groups(part.task)
+            return part.convert(release_counts(part.protocol, asked, counts, words))
+        with timed(DEALING):
+            tally = tally_counts(part.protocol, counts, words, self.engine.threads)
+        with timed(ESTIMATION):
+            return part.convert(part.protocol.analyzer.estimate(tally))
 
     def _run_sample(self, part: Part, taken: Bools) -> _Ran:
         """Estimate from the answers of some of the people what all of them would have said."""
@@ -451,20 +484,25 @@ class Prepared:
 
     def _randomize_one(self, out: str | Path, report: Report | None) -> "Randomized":
         (part,) = self.parts
-        made, pairs = part.shuffled, part.pairs
+        made, pairs, counted = part.shuffled, part.pairs, part.counted
         from shuffledp.engine.messages import randomize_file
+
+        if part.grouped is not None:  # messages are of one person each
+            assert isinstance(part.task, Grouped)
+            given: dict[str, Any] = {"on_invalid": part.policy, "rng": self.rng}
+            pairs, counted = pair_people(*part.both, part.task.domain, **given), None
 
         common: dict[str, Any] = {
             "domain": name_bins(made, spread_groups(part.task).domain),
             "rng": self.rng,
             "threads": self.engine.threads,
             "report": report,
-            "found": part.counted,
+            "found": counted,
         }
         if pairs is None:
             described = self.survey.people or part.column.moments
             form = self._make_form(part.column.name) if described else None
-            given: dict[str, Any] = {"on_invalid": part.policy, "form": form, **common}
+            given = {"on_invalid": part.policy, "form": form, **common}
             return randomize_file(made, part.column, out, **given)
         form = self._make_form(part.column.name)
         sent = randomize_file(made, pairs.column, out, form=form, **common)
@@ -553,7 +591,7 @@ def _prepare_one(
     columns = {**columns, question.column: column}
     declared = survey.declare(columns)
     task, policy = declared[question.name].task, survey.on_invalid
-    grouping, pairs = None, None
+    grouping, pairs, grouped = None, None, None
     if question.by is None:
         plain = use_grid(task) if survey.model is Model.LOCAL else task
         with timed(GROUPING):
@@ -572,14 +610,20 @@ def _prepare_one(
                 people = headcount(column, own.domain, own.on_invalid, **given).n
             (fitted,) = survey.fit(declared, columns, people)
             assert isinstance(fitted, Grouped)
-            pairs = pair_people(column, grouping, fitted.domain, on_invalid=policy, rng=rng)
+            both = column, grouping
+            grouped = None if sent else group_pairs(both, fitted.domain, engine, on_invalid=policy)
             asked = spread_groups(fitted)
-            counted = headcount(pairs.column, asked.domain, engine=engine, report=report)
+            if grouped is not None and grouped.n > 0:
+                counted = Headcount(n=grouped.n, rows=grouped.rows, invalid=grouped.invalid)
+            else:
+                pairs = pair_people(*both, fitted.domain, on_invalid=policy, rng=rng)
+                here = _find_local(engine)
+                counted = headcount(pairs.column, asked.domain, engine=here, report=report)
         planned = counted.n if n is None else n
     adds = isinstance(fitted, Grouped) and fitted.sums_up
     with timed(CALIBRATION):
         made = _choose_protocol(survey, asked, planned, rng, sent=sent)
-    if pairs is not None and made.name == "stability_histogram":
+    if question.by is not None and made.name == "stability_histogram":
         raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
     return Prepared(
         survey=survey,
@@ -593,6 +637,7 @@ def _prepare_one(
                 policy=policy,
                 counted=counted,
                 pairs=pairs,
+                grouped=None if pairs is not None else grouped,
             ),
         ),
         protocol=made,
@@ -603,7 +648,7 @@ def _prepare_one(
             *declared[question.name].notes,
             *tell_moments(column.moments),
             *tell_filter(column.where),
-            *(() if pairs is None else fitted.remarks()),
+            *(() if question.by is None else fitted.remarks()),
             *remark(survey, asked, planned, compare=n is None and not adds),
             *tell_mechanism(survey, made),
         ),
@@ -702,6 +747,11 @@ def _prepare_several(
         plan=plan,
         not_private=expose(rng, column.where),
     )
+
+
+def _find_local(engine: Engine) -> Engine:
+    """Return the engine, or one for columns in memory if it reads files elsewhere."""
+    return engine if engine.local else Memory()
 
 
 def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:
