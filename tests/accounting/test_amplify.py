@@ -1,5 +1,6 @@
 """The accountant's public face: what it accepts, what it promises, and that the ends are safe."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -401,3 +402,15 @@ def test_the_best_bound_is_found_wherever_it_stands(delta):
     assert len(curve.bounds) > 1
     assert curve.best(delta) == other_way.best(delta)
     assert curve.best(delta).epsilon == min(each.curve.epsilon(delta) for each in curve.bounds)
+
+
+@pytest.mark.parametrize("epsilon0", [300.0, 356.0, 400.0, 700.0])
+@pytest.mark.parametrize("known", [{"total_variation": 0.9}, {"check_in": 0.5}])
+def test_products_beyond_the_floats_hide_nothing(epsilon0, known):
+    """Nobody is hidden: a message is the truth unless one of ten lies, each with probability e^-epsilon0, or none is sent."""
+    (told,) = known.values()
+    curve = sdp.profile(epsilon0=epsilon0, n=10, honest=1, **known)
+    for share in (0.5, 0.9, 0.99):
+        lies = 10 * math.exp((share - 1) * epsilon0)
+        assert curve.delta(share * epsilon0) >= told * (1 - lies) - 1e-9, share
+    assert curve.epsilon(1e-6) > 0.99 * epsilon0

@@ -335,3 +335,11 @@ def test_shares_of_noise_are_rounded_down(share):
     """Less noise is less privacy: what is computed with is below the true share, by two units at most."""
     below = _below(share)
     assert share * (1 - Fraction(1, 2**51)) < Fraction(below) < share
+
+
+@pytest.mark.parametrize("p", [0.9, 1e-9, 1e-15, 1e-23, 3e-28, 1e-100])
+def test_the_mass_at_0_has_its_digits_however_small_p_is(p):
+    flood = NegativeBinomialFlood(r=100 / p, p=p)
+    with mpmath.workdps(150):
+        truth = mpmath.exp(mpmath.mpf(flood.r) * mpmath.log(1 - mpmath.mpf(p)))
+        assert abs(flood._find_mass(0) / truth - 1) <= 2.0**-52

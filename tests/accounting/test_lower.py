@@ -226,3 +226,18 @@ def test_expected_excess_is_close_and_never_above_the_truth(heads):
 def test_expected_excess_far_below_the_mean_where_masses_vanish():
     (found,) = blankets._bound_excess(np.array([1e3]), np.array([1e6]), 0.5)
     assert 499_000 * (1 - 1e-12) < found <= 499_000
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "share"), [(40.0, 0.95), (50.0, 0.9), (80.0, 0.9), (150.0, 0.5), (200.0, 0.98)]
+)
+def test_no_bound_where_the_deviation_is_lost_in_rounding(epsilon0, share):
+    """The message is a lie or that of one of the others with probability n / (p + 1): then nothing is told for sure."""
+    n, epsilon = 10**6, share * epsilon0
+    alone = (math.exp(epsilon0) - math.exp(epsilon)) / (math.exp(epsilon0) + 1)
+    assert generic_data_sets(epsilon0=epsilon0, n=n).delta(epsilon) <= alone
+
+
+def test_no_bound_above_what_is_proved():
+    asked = {"epsilon0": 200.0, "n": 10**6, "delta": 0.999, "honest": 1.0}
+    assert sdp.amplify_lower(**asked) <= sdp.amplify(**asked).epsilon

@@ -43,6 +43,7 @@ from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper, find_largest
 
 _NOTHING = Fraction(0)
 _NEARLY = 1e-6
+_FAR_BEYOND = 1e305
 _LONGEST_SUM = 8_000  # of a lower bound; beyond, by a normal law
 
 _Coded = Mapping[tuple[Message, ...], int]
@@ -112,7 +113,7 @@ class Blanket:
     def gains(self, epsilon: Floats | float) -> Floats:
         """Return the values of G; a row of them for each of many epsilons."""
         first, second = np.array(self.first), np.array(self.second)
-        gains: Floats = (first - second) - np.expm1(epsilon)[..., None] * second
+        gains: Floats = (first - second) - _grow(second, epsilon)
         return gains
 
     def bound_rounding(self, epsilon: Floats | float) -> Floats:
@@ -122,10 +123,19 @@ class Blanket:
         all sizes. e^epsilon - 1 is off by eight units, and the product by one more.
         """
         first, second = np.array(self.first), np.array(self.second)
-        rounding: Floats = UNIT * (
-            9 * (first + second) + 20 * np.expm1(epsilon)[..., None] * second
-        )
+        rounding: Floats = UNIT * (9 * (first + second) + 20 * _grow(second, epsilon))
         return rounding
+
+
+def _grow(second: Floats, epsilon: Floats | float) -> Floats:
+    """Return (e^epsilon - 1) second, or less beyond 10^305: values of G then only grow, and are far below all others.
+
+    As infinity it would meet its own rounding, and their difference is no number. Lower bounds stay far below
+    (epsilon0 <= 200).
+    """
+    with np.errstate(over="ignore"):
+        grown: Floats = np.minimum(np.expm1(epsilon), _FAR_BEYOND)[..., None] * second
+    return np.minimum(grown, _FAR_BEYOND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +224,8 @@ class LeadingBlanket:
 
 def _guess(blankets: tuple[Blanket, ...], n: int, delta: float) -> float:
     """Estimate the epsilon at delta, by the variance of G."""
-    variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in blankets)
+    with np.errstate(over="ignore"):
+        variance = max(float(np.dot(b.mass, b.gains(0.0) ** 2)) for b in blankets)
     return guess_epsilon(math.sqrt(variance / n), delta)
 
 

@@ -136,12 +136,15 @@ class NegativeBinomialFlood:
     def _find_mass(self, k: int) -> float:
         """Return Pr[F = k], within two units in the last place; at 0 it is a power, which takes a tenth of the time.
 
-        Its logarithm is above -640 and known to 30 digits, so that 26 of the power are right.
+        Its logarithm is above -640 and known to 30 digits, so that 26 of the power are right: 1 - p has as many more as p
+        has zeros after the point.
         """
         if k:
             return negative_binomial_mass(k, Fraction(self.r), Fraction(self.p))
-        rest = _DIGITS.subtract(Decimal(1), Decimal(self.p))
-        return float(_DIGITS.exp(_DIGITS.multiply(Decimal(self.r), _DIGITS.ln(rest))))
+        p, longer = Decimal(self.p), _DIGITS.copy()
+        longer.prec -= p.adjusted()
+        log = _DIGITS.multiply(Decimal(self.r), longer.ln(longer.subtract(Decimal(1), p)))
+        return float(_DIGITS.exp(log))
 
     def _find_first(self, mode: int) -> int:
         """Return the first k up to the mode whose mass is at least e^-640; masses rise until there."""

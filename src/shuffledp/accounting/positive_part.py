@@ -70,6 +70,7 @@ def mean_positive_part(w: Floats, g: Floats, n: int) -> float:
     return float(mean_positive_parts(w, g[None, :], n).item())
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
     """Return the same for each row of values, which share their masses and most of the work.
 
@@ -77,7 +78,8 @@ def mean_positive_parts(w: Floats, g: Floats, n: int) -> Floats:
     >>> mean_positive_parts(w, g, 1)
     array([0.25 , 0.125])
     """
-    g, w = g[:, w > 0], w[w > 0]
+    # What is not a number may be as large as it likes: a comparison with it would end as if it were 0.
+    g, w = np.where(np.isnan(g), math.inf, g)[:, w > 0], w[w > 0]
     means = np.zeros(len(g))
     rows = np.flatnonzero(g.max(axis=1, initial=-math.inf) > 0)
     if not len(rows):
@@ -132,12 +134,14 @@ def mean_positive_part_lower(w: Floats, g: Floats, n: int) -> float:
     # A sum that is hardly moved by its tilt is better left as it is.
     tilted, plain = _Tilt.solve(w, g, n, -1), _Tilt.at(0.0, w, g, n, -1)
     # E min(S_+, 4 sd) is at least 0.39892 sd for a normal sum, and 4 sd is its total variation.
-    centred = plain.sd * (1 - plain.wrong_sd) * (0.39892 - 4 * plain.distance) - n * plain.offset
+    # Either factor may be below 0, and so may both be.
+    share, surely = max(0.0, 0.39892 - 4 * float(plain.distance)), 1 - float(plain.wrong_sd)
+    centred = float(plain.sd) * surely * share - n * float(plain.offset) if share else 0.0
     if tilted.rate <= 0:
-        return max(float(centred), 0.0) / n
+        return max(0.0, centred) / n
     main, error = _bound_by_normal(tilted)
     raised = float(_scale(tilted, np.asarray(max(main - error, 0.0)), -1))
-    return max(raised, float(centred), 0.0) / n * (1 - 8 * UNIT)
+    return max(0.0, raised, centred) / n * (1 - 8 * UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,12 +237,17 @@ class _Tilt:
 
     @property
     def distance(self) -> Floats:
-        """The largest distance of the tilted sum's distribution function from the normal one."""
+        """The largest distance of the tilted sum's distribution function from the normal one.
+
+        Infinite where the deviation is hardly known: 1 / (1 - x)^(3/2) is at most 1 + 4 x only up to x = 1/2.
+        """
         third = _dot(self.mass * (1 + self.wrong), np.abs(self.value) ** 3)
         # Around the mean: by the triangle inequality, as no rate makes the mean exactly 0.
         moment = (np.cbrt(third) + self.offset) ** 3
         wrong = 4 * self.wrong_sd + 64 * UNIT
-        return _BERRY_ESSEEN * moment * self.n / self.sd**3 * (1 + wrong)
+        far = _BERRY_ESSEEN * moment * self.n / self.sd**3 * (1 + wrong)
+        known: Floats = np.where(self.wrong_sd < 0.5, far, math.inf)
+        return known
 
     @property
     def smooth(self) -> Floats:
