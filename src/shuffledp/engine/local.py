@@ -357,11 +357,7 @@ def add_pairs(groups: Iterable[Group], domain: Answers, on_invalid: OnInvalid) -
 
 
 def group_pairs(
-    columns: tuple[Column, Column],
-    domain: Answers,
-    engine: Engine,
-    *,
-    on_invalid: OnInvalid = OnInvalid.ERROR,
+    columns: tuple[Column, Column], domain: Answers, engine: Engine, on_invalid: OnInvalid
 ) -> CodeCounts | None:
     """Count what `pair_people` lists, from the pairs of values that occur; None if rows must be read one by one.
 

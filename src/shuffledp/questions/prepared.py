@@ -611,7 +611,7 @@ def _prepare_one(
             (fitted,) = survey.fit(declared, columns, people)
             assert isinstance(fitted, Grouped)
             both = column, grouping
-            grouped = None if sent else group_pairs(both, fitted.domain, engine, on_invalid=policy)
+            grouped = None if sent else group_pairs(both, fitted.domain, engine, policy)
             asked = spread_groups(fitted)
             if grouped is not None and grouped.n > 0:
                 counted = Headcount(n=grouped.n, rows=grouped.rows, invalid=grouped.invalid)
