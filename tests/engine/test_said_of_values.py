@@ -32,6 +32,7 @@ def choose(text, missing=None):
         ("x in (1, 2", "ends too early"),
         ("x in (1 2)", "cannot be read at '2)'"),
         ("x in 1", "cannot be read at '1'"),
+        ("x IN 1", "cannot be read at '1'"),
         ("x is not 3", "cannot be read at '3'"),
         ("x not 3", "cannot be read at '3'"),
         ("x not", "ends too early"),

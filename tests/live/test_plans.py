@@ -237,7 +237,7 @@ PLANS = {
         "servers, limited by the servers' noise; 1 / inf; all 2; 80 of 80; error 0.074654; 154 bytes",
         "way: server_noise 5 55 1 0.33333; moves 1",
         "home: server_noise 55 1 0.33333; moves 1",
-        "One report can move an answer by up to 2.01 people",
+        "One report can move an answer by up to 2 people",
     ],
     "servers and a floor": [
         "servers, limited by the servers' noise; 1 / 3; all 2; 800 of 800; error 0.07919; 154 "
@@ -276,19 +276,19 @@ PLANS = {
         "servers, limited by the servers' noise; 1 / inf; all 1; 2500 of 2500; error "
         "0.0019464; 104 bytes",
         "age: server_noise 0 36 1 0.5 9 120; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
     ],
     "servers and a tree": [
         "servers, limited by the servers' noise; 1 / inf; all 1; 2000 of 2000; error 0.0044967; "
         "104 bytes",
         "half: server_noise 0.5 0 36 1 0.5 30; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
     ],
     "servers and cells": [
         "servers, limited by the servers' noise; 1 / inf; all 1; 2000 of 2000; error 0.0078818; "
         "104 bytes",
         "part: server_noise 0.5 0 36 1 0.5 64 1.5; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
     ],
     "servers and cells with a floor": [
         "servers, limited by the servers' noise; 1 / 3; all 2; 700 of 700; error "
@@ -307,19 +307,19 @@ PLANS = {
         "servers, limited by the servers' noise; 1 / inf; all 1; 4000 of 4000; error "
         "0.0026282; 104 bytes",
         "v: server_noise 0 36 1 0.5 50; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
     ],
     "servers and nine reports": [
         "servers, limited by the servers' noise; 1 / inf; all 1; 100 of 100; error 0.35995; "
         "104 bytes",
         "way: server_noise 5 320 1 0.055556; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
     ],
     "servers and nine reports apart": [
         "servers, limited by the servers' noise; 1 / inf; all 1; 100 of 100; error "
         "0.039586; 104 bytes",
         "way: server_noise 5 36 1 0.5; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
         "The servers add the noise: standard errors are up to 3.96 people; if the "
         "devices did, with the usual floor, up to 10.3 people.",
     ],
@@ -327,7 +327,7 @@ PLANS = {
         "servers, limited by the servers' noise; 1 / inf; all 1; 500 of 500; error "
         "0.0079173; 104 bytes",
         "by: server_noise 4 36 1 0.5; moves 1",
-        "One report can move an answer by up to 1.01 people",
+        "One report can move an answer by up to 1 person",
     ],
     "many categories": [
         "servers, limited by the servers' noise; 1 / inf; all 1; 3000 of 3000; error 0.0037617; 109 "

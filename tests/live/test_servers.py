@@ -220,6 +220,8 @@ def test_the_other_noise_is_planned_for_comparison() -> None:
     assert choose_other(*file, other).questions == design.questions
     trusted = survey(FIVE, people=80, **TRUSTED)
     assert choose_other(*trusted, choose_protocols(*trusted)).pledge.local_epsilon <= 3.0
+    strict = survey(FIVE, people=5_000, noise="servers", local_epsilon=2.0)
+    assert choose_other(*strict, choose_protocols(*strict)).pledge.local_epsilon <= 2.0
 
 
 @pytest.mark.parametrize(("people", "noise"), [(80, Noise.SERVERS), (100_000, Noise.DEVICES)])

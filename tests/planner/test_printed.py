@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.planner.choice import curator_error
 from shuffledp.planner.growth import plot_plan
-from shuffledp.planner.plans import _cells, _columns, _shorten, _verdict
+from shuffledp.planner.plans import _cells, _columns, _shorten, _verdict, shorten_up
 from shuffledp.tasks import Histogram
 
 CHEAP = ("central", "local")
@@ -116,6 +116,16 @@ def test_numbers_are_short(value, text):
     assert _shorten(value) == text
 
 
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [(None, "-"), (0.012341, "0.0124"), (12.31, "12.4"), (1.0000000000000002, "1"), (998.1, "999"),
+     (999.0, "999"), (999.1, "1,000"), (123456.1, "123,457"), (9_999_998.5, "9,999,999"), (1e7, "1e+07"),
+     (2.501e9, "2.51e+09"), (math.inf, "inf")],
+)  # fmt: skip
+def test_bounds_are_short_and_rounded_up(bound, text):
+    assert shorten_up(bound) == text
+
+
 def test_a_verdict_names_what_is_better_on_a_file(plans):
     plan = plans["error"]
     chosen = f"> chosen: {plan.chosen.protocol} ({plan.chosen.model.value})"
@@ -169,7 +179,7 @@ def test_lies_that_can_make_it_anything_are_called_any(plans):
     plan = plans["liars"]
     row = next(row for row in plan.rows if row.available and row.model is sdp.Model.LOCAL)
     everything = 2000 * 5
-    for share, text in ((0.001, _shorten(plan.bias(row) / 20)), (1.0, "any")):
+    for share, text in ((0.001, shorten_up(plan.bias(row) / 20)), (1.0, "any")):
         assert replace(plan, liars=share).tell_bias(row) == text
     assert replace(plan, liars=1.0).bias(row) >= everything
     curator = next(row for row in plan.rows if row.available and row.model is sdp.Model.CENTRAL)

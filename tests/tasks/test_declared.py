@@ -401,19 +401,22 @@ def test_halvings():
 
 
 def test_rounds_of_a_bisection():
-    """Each stage asks its share of the people once; no more stages than people, and no more than all ranks."""
+    """Each stage asks its share of the people once; no more stages than people, and no more than all ranks.
+
+    A part of a rank is a rank.
+    """
     given = {"delta": 1e-6, "epsilon": 1.0, "models": "shuffle"}
     task = declare("median", lower=0, upper=9).task
     (said,) = (
-        each for each in sdp.plan(task, n=10_000, **given).remarks if each.startswith("In rounds")
+        each for each in sdp.plan(task, n=9_000, **given).remarks if each.startswith("In rounds")
     )
     from shuffledp.accounting.amplify import calibrate
 
-    local = calibrate(n=10_000, epsilon=1.0, delta=1e-6, honest=0.9)
-    ranks = 10_000 * bound_rank_error(2_500, 4, local, 0.05)
+    local = calibrate(n=9_000, epsilon=1.0, delta=1e-6, honest=0.9)
+    ranks = 9_000 * bound_rank_error(2_250, 4, local, 0.05)
     assert said == (
         "In rounds, one yes or no from everybody: sdp.inference.bisect_quantile comes within "
-        f"{ranks:,.0f} ranks with probability 95%."
+        f"{math.ceil(ranks):,} ranks with probability 95%."
     )
 
 

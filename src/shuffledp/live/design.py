@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shuffledp.core.display import format_bracket
 from shuffledp.core.domain import Categories, Cells, Integers, Reals
 from shuffledp.core.errors import ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.privacy import Model, round_up
@@ -322,7 +323,9 @@ class Design:
         if not bounds:
             return f"By how many people one report can move {others} is not known"
         most = self.influence if not others else len(each) * max(bounds)
-        known = f"One report can move an answer by up to {round_up(most, 3)} people"
+        _, people = format_bracket(0.0, most, 3)
+        who = "person" if people == "1" else "people"
+        known = f"One report can move an answer by up to {people} {who}"
         return f"{known} ({others}: not known)" if others else known
 
 

@@ -19,7 +19,7 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import HONEST
 from shuffledp.core.validate import whole
 from shuffledp.planner.choice import Aim, rank
-from shuffledp.planner.plans import Plan
+from shuffledp.planner.plans import Plan, shorten_up
 from shuffledp.planner.question import Candidate, Limits, Problem, candidates
 from shuffledp.planner.rows import Row, evaluate
 
@@ -295,15 +295,12 @@ def plot_plan(plan: Plan, path: Path) -> Path:
 
 
 def _describe_cost(size: int | None, influence: float | None) -> str:
-    """Return what a live report costs: its bytes, and how many people one liar can move.
+    """Return what a live report costs: its bytes, and how many people one liar can move at most.
 
-    >>> _describe_cost(104, 1.2671), _describe_cost(20_800, None)
+    >>> _describe_cost(104, 1.2631), _describe_cost(20_800, None)
     ('104 B, 1.27', '20,800 B, unknown')
     """
-    moved = "unknown"
-    if influence is not None:
-        moved = f"{influence:,.0f}" if influence >= 100 else f"{influence:.3g}"
-    return f"{size:,} B, {moved}"
+    return f"{size:,} B, {'unknown' if influence is None else shorten_up(influence)}"
 
 
 def _say_finding(task: str, chosen: str, rows: list[tuple[str, str, float]]) -> str:

@@ -315,11 +315,11 @@ class Plan:
         >>> from shuffledp import plan
         >>> asked = plan("sum", n=10_000, upper=10, epsilon=1.0, delta=1e-6, models="shuffle", liars=0.01)
         >>> [asked.tell_bias(row) for row in asked.rows if row.protocol in ("split_and_mix", "rounded_sum")]
-        ['any', '1,036']
+        ['any', '1,037']
         """
         bias = self.bias(row)
         everything = self._width * (row.n or 0)
-        return _shorten(bias) if bias is None or bias < everything else "any"
+        return shorten_up(bias) if bias is None or bias < everything else "any"
 
     def make(self) -> ShuffleProtocol | Mechanism:
         """Return the chosen protocol (or mechanism); `UnsupportedError` with all reasons if there is none.
@@ -666,7 +666,7 @@ def _cells(plan: Plan, row: Row) -> list[str]:
     if not plan.limits.live:
         return [*cells, _shorten(row.messages_per_user), _shorten(row.bits_per_user), floor]
     guess = f"{round_percent_up(1.0 if row.guess is None else row.guess)} %"
-    return [*cells, _shorten(row.bytes_per_report), _shorten(row.influence), guess, floor]
+    return [*cells, _shorten(row.bytes_per_report), shorten_up(row.influence), guess, floor]
 
 
 def _caption(plan: Plan) -> str:
@@ -729,3 +729,15 @@ def _shorten(value: float | None) -> str:
     if value >= 999.5:
         return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
     return f"{value:.3g}"
+
+
+def shorten_up(bound: float | None) -> str:
+    """Write a bound from above in about three digits, and not below it; the last digit of a float is none of them.
+
+    >>> [shorten_up(bound) for bound in (None, 1.2601, 5 * (0.1 + 0.2), 100.76, 12_345.1, 1.2341e9)]
+    ['-', '1.27', '1.5', '101', '12,346', '1.24e+09']
+    """
+    if bound is None:
+        return "-"
+    bound = float(f"{bound:.15g}")
+    return f"{math.ceil(bound):,}" if 999 < bound < 1e7 else f"{float(round_up(bound, 3)):.3g}"

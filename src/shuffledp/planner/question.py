@@ -85,7 +85,9 @@ class Limits:
             sent = "no report" if size is None else f"{size:,} bytes per report"
             over.append(f"{sent}, more than {self.max_bytes:g}")
         if self.max_influence is not None and (influence is None or influence > self.max_influence):
-            moved = "no known bound" if influence is None else f"up to {influence:.4g} people"
+            moved = (
+                "no known bound" if influence is None else f"up to {round_up(influence, 4)} people"
+            )
             over.append(f"one report moves the answer by {moved}, more than {self.max_influence:g}")
         if self.local_epsilon is not None and (local is None or local > self.local_epsilon):
             kept = "no local floor" if local is None else f"a local epsilon of {round_up(local, 4)}"
