@@ -158,7 +158,9 @@ CLAIMS = (
     ),
     Claim(
         name="parameters",
-        says=rf"Made with epsilon = (?:{_AMOUNT})|\w+ needs (?:epsilon0?|delta0?) (?:[<>]=?) (?:{_AMOUNT}), got (?:{_AMOUNT})",
+        says=rf"Made with epsilon = (?:{_AMOUNT})"
+        rf"|\w+ needs (?:epsilon0?|delta0?) (?:[<>]=?) (?:{_AMOUNT})(?:/[0-9]+)?, got (?:{_AMOUNT})"
+        rf"|delta=(?:{_AMOUNT}) must be at most 1/n = (?:{_AMOUNT})|people trust nobody, so delta is 0",
         fields=(
             r"\w+\.parameters\.(parts\.)?(epsilon0?|delta0?)",
             r"(amplify|calibrate)\.(epsilon0|delta0)",
@@ -244,8 +246,8 @@ CLAIMS = (
     ),
     Claim(
         name="live: a rehearsal",
-        says=rf"epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}), (?:no floor|local epsilon = (?:{_AMOUNT})); the "
-        r"(?:devices|servers) add the noise",
+        says=rf"epsilon = (?:{_AMOUNT}), delta = (?:{_AMOUNT}), (?:no floor|local epsilon = (?:{_AMOUNT})), for one report of "
+        r"each device in one window; the (?:devices|servers) add the noise",
         fields=(r"collection\.(epsilon|delta|local_epsilon)",),
         sees="made-up people: nobody is protected; what one window of the survey would promise",
         unit=_DEVICE,

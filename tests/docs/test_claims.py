@@ -66,6 +66,7 @@ COMMANDS = {
     "plan survey central": "plan b.toml --n 300 --model central",
     "amplify": "amplify --epsilon0 1 --n 1000 --delta 1e-6",
     "amplify all": "amplify --randomizer rr --epsilon0 0.5 --n 1000 --delta 1e-6 --all",
+    "amplify all, refused": "amplify --epsilon0 1 --n 1000 --delta 1e-6 --all",
     "amplify levels": "amplify --levels 0.5:1000,1:2000 --k 4 --delta 1e-6",
     "calibrate": "calibrate --n 1000 --epsilon 1 --delta 1e-6",
     "ledger": "ledger show l.json",
@@ -150,6 +151,8 @@ REFUSED = {
     "plan": "plan histogram --k 5 --n 1000 --error 3 --delta 1e-6 --local-epsilon 3",
     "plan small": "plan count --n 1000 --epsilon 0.01 --delta 1e-3 --local-epsilon 3 --max-bytes 100",
     "ledger": "run count p.csv --column home --epsilon 10 --delta 1e-4 --ledger l.json",
+    "delta": "run count p.csv --column home --epsilon 1 --delta 0.1",
+    "local": "run count p.csv --column home --epsilon 1 --model local --honest 0.5",
 }
 
 

@@ -208,7 +208,8 @@ def test_a_rehearsal_in_words():
     )  # fmt: skip
     assert str(played).splitlines() == [
         "1,234 people, 1,200 reports accepted, 1,000 lost, 2,000 doubled, in 1.25 seconds.",
-        "epsilon = 0.123457, delta = 1.24e-06, local epsilon = 3; the servers add the noise; 104 bytes per report.",
+        "epsilon = 0.123457, delta = 1.24e-06, local epsilon = 3, for one report of each device in one window; "
+        "the servers add the noise; 104 bytes per report.",
         "Rejected, malformed: 1,234",
         "Rejected, too_late: 1",
         "",
@@ -223,7 +224,10 @@ def test_a_rehearsal_in_words():
 def test_without_a_floor_it_says_so(stage):
     trusted = {"local_epsilon": "none", "trust_the_shuffler": True, "noise": "servers"}
     played = play(stage, {"way": WAY}, epsilon=1.0, **trusted)
-    assert "no floor; the servers add the noise" in str(played)
+    assert (
+        "no floor, for one report of each device in one window; the servers add the noise"
+        in str(played)
+    )
     assert played.to_dict()["local_epsilon"] == "none"
     assert played.noise == "servers"
 

@@ -402,7 +402,8 @@ class Rehearsal:
             f"{self.people:,} people, {self.accepted:,} reports accepted, {self.lost:,} lost, "
             f"{self.doubled:,} doubled, in {self.seconds:g} seconds.",
             f"epsilon = {round_up(self.epsilon, 6)}, delta = {round_up(self.delta, 3)}, "
-            f"{self._tell_floor()}; the {self.noise} add the noise; {self.bytes_per_report} bytes per report.",
+            f"{self._tell_floor()}, for one report of each device in one window; the {self.noise} add the noise; "
+            f"{self.bytes_per_report} bytes per report.",
         ]
         lines += [f"Rejected, {reason}: {number:,}" for reason, number in self.rejected.items()]
         for name, rows in self.questions.items():
