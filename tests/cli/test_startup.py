@@ -13,7 +13,7 @@ try:
 except SystemExit as done:
     assert not done.code, done.code
 unneeded = {"scipy", "pandas", "pyspark", "matplotlib", "pydantic", "msgspec", "pyarrow.compute"}
-unneeded |= {"shuffledp.protocols.unary", "shuffledp.accounting.amplify", "shuffledp.show"}
+unneeded |= {"shuffledp.questions.ratios", "shuffledp.protocols.unary", "shuffledp.accounting.amplify", "shuffledp.show"}
 from shuffledp.core.protocol import Look
 from shuffledp.protocols import REGISTRY
 own = [f"shuffledp.protocols.{name}" for name in REGISTRY]

@@ -5,6 +5,7 @@ would make of the honest users' noise, in hardly more bits than the value itself
 evaluated, and of those whose error is nearly the smallest the one with the fewest bits is taken.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -438,3 +439,21 @@ def _prefer(rivals: list[Row], aim: Aim) -> Row:
     most = (SAME if aim is Aim.ERROR else _SAME_SEARCHED) * min(map(aim.merit, rivals))
     nearly_best = (row for row in rivals if aim.merit(row) <= most)
     return min(nearly_best, key=lambda row: (_bits(row), _exact_merit(row, aim)))
+
+
+def seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
+    """Let public functions, if there are any, follow from the seed as well: the answer is the same again.
+
+    >>> from shuffledp.protocols import count_min
+    >>> made = count_min.make(n=1000, k=9, epsilon=1.0, delta=1e-6)
+    >>> seed_functions(made, 7).parameters["seed"] == seed_functions(made, 7).parameters["seed"]
+    True
+    """
+    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
+    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
+    if "seed" in inner:  # of values of which a person has several
+        again = {**made.parameters, "options": {**inner, "seed": chosen}}
+        return protocols.make(made.name, **again)
+    if "seed" not in made.parameters:
+        return made
+    return protocols.make(made.name, **{**made.parameters, "seed": chosen})

@@ -18,7 +18,7 @@ So the number of people is the same whatever anybody's rows say.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,9 +33,11 @@ from shuffledp.engine.columns import Column
 from shuffledp.engine.people import Of, People, Reduce
 from shuffledp.engine.reducing import Reduced, Reduction, make_run_key
 from shuffledp.questions.question import PRESENT, Question, date_bins
-from shuffledp.questions.ratios import Ratio, split_mean
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks import Cdf, Histogram, Quantiles, Range, Std, Sum, Variance
+
+if TYPE_CHECKING:
+    from shuffledp.questions.ratios import Ratio
 
 NONE = "none"
 
@@ -49,7 +51,7 @@ class Made:
     notes: tuple[str, ...] = ()
     for_operator: str | None = None
     """Numbers of rows: exact, and covered by no promise."""
-    ratios: Mapping[str, Ratio] = field(default_factory=dict)
+    ratios: "Mapping[str, Ratio]" = field(default_factory=dict)
     """Means that are two sums, by the name of the question."""
 
 
@@ -135,7 +137,7 @@ class _One:
     groups: Column | None
     how: Reduce
     said: str
-    ratio: Ratio | None = None
+    ratio: "Ratio | None" = None
     """Its two sums, if it is a mean whose denominator is not the same for everybody."""
     nothing: bool = False
     """Whether some may have no valid value."""
@@ -152,6 +154,8 @@ def plan_people(survey: Survey, n: int) -> Survey:
             nothing = survey.find_policy(question, task).drops
             how = _choose(question, task)
             if task.average and question.people is not None and question.people.of is Of.ROWS:
+                from shuffledp.questions.ratios import split_mean
+
                 assert isinstance(task.domain, Integers | Reals)
                 questions += split_mean(question, task.domain, question.people.max_rows)
                 continue
@@ -397,6 +401,8 @@ def _split_mean(
         raise UnsupportedError(
             "a mean of rows is the ratio of two sums, and messages cannot be collected for that: ask where the data are"
         )
+    from shuffledp.questions.ratios import Ratio
+
     assert isinstance(task.domain, Integers | Reals)
     ratio = Ratio.of(question, task.domain, reduced, reduction.of_rows)
     return _One(

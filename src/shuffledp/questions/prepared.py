@@ -3,7 +3,6 @@
 One question and several take the same way. One question has a protocol of its own, several are parts of a bundle.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ from shuffledp.core.task import Task
 from shuffledp.engine.chunks import (
     CALIBRATION,
     DEALING,
-    ESTIMATION,
     GROUPING,
     CodeCounts,
     Engine,
@@ -52,12 +50,10 @@ from shuffledp.engine.local import (
     tally_counts,
 )
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.planner.choice import choose
-from shuffledp.protocols import make
+from shuffledp.planner.choice import choose, seed_functions
 from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
 from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question, date_bins, date_labels, name_bins
-from shuffledp.questions.ratios import answer_mean, join_mean, prepare_curated
 from shuffledp.questions.remarks import (
     describe_invalid,
     expose,
@@ -246,10 +242,12 @@ class Prepared:
             return self.bounding.answer(self, level=level, report=report, spending=spending)
         if spending is not None:
             spending.check(self.protocol.guarantee, self.note)
+        if self.survey.alone and self.lone is None:
+            return self._answer_one(level, report)
+        from shuffledp.questions.ratios import answer_mean, join_mean
+
         if self.lone is not None:
             return answer_mean(self, self.lone, level, report)
-        if self.survey.alone:
-            return self._answer_one(level, report)
         answers: list[QuestionAnswer] = []
         recoded = []
         for part, ran in self._run_all(report):
@@ -332,7 +330,7 @@ class Prepared:
         pairs = part.pairs
         asked = part.task if pairs is None else spread_groups(part.task)
         common: dict[str, Any] = {
-            "engine": self.engine if pairs is None else _find_local(self.engine),
+            "engine": self.engine if pairs is None or self.engine.local else Memory(),
             "on_invalid": part.policy if pairs is None else OnInvalid.ERROR,
             "rng": self.rng,
             "report": report,
@@ -387,8 +385,7 @@ class Prepared:
             return part.convert(release_counts(part.protocol, asked, counts, words))
         with timed(DEALING):
             tally = tally_counts(part.protocol, counts, words, self.engine.threads)
-        with timed(ESTIMATION):
-            return part.convert(part.protocol.analyzer.estimate(tally))
+        return part.convert(part.protocol.analyzer.estimate(tally))
 
     def _run_sample(self, part: Part, taken: Bools) -> _Ran:
         """Estimate from the answers of some of the people what all of them would have said."""
@@ -561,6 +558,8 @@ def prepare(
     given = (made.survey, made.columns, chosen, rng, report, n)
     lone = next(iter(made.ratios.values()), None) if survey.alone else None
     if lone is not None and survey.model is Model.CENTRAL:
+        from shuffledp.questions.ratios import prepare_curated
+
         ready = prepare_curated(survey, lone, chosen, rng)
     elif made.survey.alone:
         ready = _prepare_one(*given, sent=sent)
@@ -617,7 +616,7 @@ def _prepare_one(
                 counted = Headcount(n=grouped.n, rows=grouped.rows, invalid=grouped.invalid)
             else:
                 pairs = pair_people(*both, fitted.domain, on_invalid=policy, rng=rng)
-                here = _find_local(engine)
+                here = engine if engine.local else Memory()
                 counted = headcount(pairs.column, asked.domain, engine=here, report=report)
         planned = counted.n if n is None else n
     adds = isinstance(fitted, Grouped) and fitted.sums_up
@@ -672,20 +671,8 @@ def _choose_protocol(
         for_file=not sent,
     )
     if isinstance(rng, SeededWords) and isinstance(made, ShuffleProtocol):
-        return _seed_functions(made, rng.seed)
+        return seed_functions(made, rng.seed)
     return made
-
-
-def _seed_functions(made: ShuffleProtocol, seed: int) -> ShuffleProtocol:
-    """Let public functions, if there are any, follow from the seed as well: the answer is the same again."""
-    digest = hashlib.sha256(f"shuffledp functions {seed}".encode()).digest()
-    chosen, inner = int.from_bytes(digest[:6], "big"), made.parameters.get("options", {})
-    if "seed" in inner:  # of values of which a person has several
-        again = {**made.parameters, "options": {**inner, "seed": chosen}}
-        return make(made.name, **again)
-    if "seed" not in made.parameters:
-        return made
-    return make(made.name, **{**made.parameters, "seed": chosen})
 
 
 def _prepare_several(
@@ -747,11 +734,6 @@ def _prepare_several(
         plan=plan,
         not_private=expose(rng, column.where),
     )
-
-
-def _find_local(engine: Engine) -> Engine:
-    """Return the engine, or one for columns in memory if it reads files elsewhere."""
-    return engine if engine.local else Memory()
 
 
 def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:
