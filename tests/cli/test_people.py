@@ -139,3 +139,25 @@ def test_options_that_are_left_out_are_not_given(shuffledp, tmp_path):
     late = ("--column", "late", *PERSON, "--reduce", "max", *COMMON, "--json")
     found = json.loads(shuffledp("run", "mean", path, *late).stdout)
     assert found["estimate"][0]["value"] == pytest.approx(0.25, abs=0.05)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_dates_that_begin_with_the_day_are_not_ordered_by_their_letters(
+    shuffledp, tmp_path, suffix
+):
+    """31.01. is before 01.12. of the same year."""
+    days = ["31.01.2024", "01.12.2024"] * 100
+    rows = {"who": [who // 2 for who in range(200)], "day": days, "late": [True, False] * 100}
+    path = write(rows, tmp_path / f"days.{suffix}")
+    asked = ("run", "count", path, "--column", "late", "--person", "who", *COMMON, "--json")
+    said = shuffledp(*asked, "--reduce", "last by day")
+    assert said.exit_code == 2
+    assert "'day' has the value '31.01.2024', which cannot be ordered" in said.stderr
+    assert "--dates declares other orders" in said.stderr
+    if suffix == "csv":
+        known = shuffledp(*asked, "--reduce", "last by day", "--dates", "dmy")
+        assert json.loads(known.stdout)["estimate"][0]["value"] == pytest.approx(0, abs=5)
+    fine = write({**rows, "day": ["2024-01-31", "2024-12-01"] * 100}, tmp_path / f"iso.{suffix}")
+    asked = ("run", "count", fine, "--column", "late", "--person", "who", *COMMON, "--json")
+    found = json.loads(shuffledp(*asked, "--reduce", "first by day").stdout)
+    assert found["estimate"][0]["value"] == pytest.approx(100, abs=5)

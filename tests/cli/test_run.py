@@ -583,7 +583,7 @@ class TestLeftOut:
     def test_quiet_operators_learn_what_was_moved(self, shuffledp, people):
         words = ("run", "mean", people, "--column", "minutes", "--lower", 0, "--upper", 20, *COMMON)
         found = shuffledp(*words, "--on-invalid", "clamp", "--quiet")
-        assert "were moved to the end of the range" in found.stderr
+        assert "were moved to the nearest end" in found.stderr
         assert "moved" not in found.stdout
 
 

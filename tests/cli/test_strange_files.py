@@ -167,7 +167,8 @@ def test_dates_are_read_in_the_order_that_is_said(shuffledp, tmp_path, order, te
     assert "which cannot be compared with a date" in shuffledp(*asked, *noise[:-2], *later).stderr
     ordered = ("--where", "day >= '11.03.2024'")
     assert (
-        "'11.03.2024': dates are written 2024-12-31" in shuffledp(*asked, *noise, *ordered).stderr
+        "'11.03.2024': in a filter, dates are written 2024-12-31"
+        in shuffledp(*asked, *noise, *ordered).stderr
     )
     wrong = shuffledp(*asked, *noise[:-1], "german")
     assert "dates='german' must be one of iso, ymd, dmy, mdy" in wrong.stderr

@@ -375,7 +375,7 @@ def test_values_that_no_device_sends_are_told_or_left_out(tmp_path: Path) -> Non
     policy = "null=drop,out_of_range=clamp"
     _, result, read = try_survey(*planned, path, source=sdp.SeededWords(3), on_invalid=policy)
     assert (read.people, read.left_out) == (400, 200)
-    moved = "column 'age': 200 invalid values (out_of_range 200) were moved to the end of the range"
+    moved = "column 'age': 200 invalid values (out_of_range 200) were moved to the nearest end"
     assert read.recoded == (moved,)
     assert result["questions"]["age"]["of"] == 400
     _, few, _ = try_survey(*planned, path, source=sdp.SeededWords(3), where="home = 'no'")

@@ -390,8 +390,11 @@ class TestRefused:
             ({"protocol": "krr"}, "krr is not for a mean in the central model"),
             ({"protocol": "split_and_mix"}, "split_and_mix is not for a mean in the central model"),
             ({"model": "local"}, "the local model has no automatic bounds"),
-            ({"person": "who", "of": "rows", "max_rows": 2, "task": "sum"}, "not for of='rows'"),
-            ({"person": "who", "on_invalid": "drop"}, "nor for dropped rows"),
+            (
+                {"person": "who", "of": "rows", "max_rows": 2, "task": "sum"},
+                "not so with of='rows'",
+            ),
+            ({"person": "who", "on_invalid": "drop"}, "or if values may be left out"),
             ({"model": "shuffle", "delta": 0.0}, "need a delta > 0"),
             (
                 {"model": "shuffle", "delta": 1e-8, "max_messages": 9},

@@ -148,8 +148,9 @@ def test_nobody_is_left_out():
     assert low <= 7.5 <= high
     answer = ask(table, "cdf", column="km", lower=0, upper=20, at=[9, 20], **exact)
     assert answer.estimate.value.tolist() == pytest.approx([0.25, 0.5], abs=0.02)
-    assert "Whoever has no value is in no range, and below no point; shares are of everybody." in (
-        answer.notes
+    assert (
+        "Whoever has no value is in no range and below no point, but shares are of everybody."
+        in (answer.notes)
     )
     by_way = {"by": "way", "groups": ["car", "bus"]}
     answer = ask(table, "sum", column="km", lower=0, upper=20, **by_way, **exact)
@@ -515,3 +516,21 @@ def test_a_sum_of_yes_and_no_of_each_person_has_ends():
     answer = ask(table, "sum", column="late", lower=0, upper=9, epsilon=60.0, model="central")
     truth = sum(min(sum(rows), 9) for rows in group(TRIPS, "late"))
     assert answer.estimate.value == pytest.approx(truth, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("task", "asked"),
+    [
+        ("count", {"column": "late"}),
+        ("histogram", {"column": "late", "categories": ["True", "False"]}),
+    ],
+)
+def test_rows_are_no_share_of_the_most_that_there_could_be(task, asked):
+    """Nobody knows how many rows there are."""
+    table = {"who": [*range(200)] * 3, "late": [True, False, False] * 200}
+    if task == "histogram":
+        table["late"] = [str(each) for each in table["late"]]
+    rows = {"person": "who", "of": "rows", "max_rows": 10}
+    answer = sdp.ask(table, task, epsilon=4.0, model="central", **asked, **rows)
+    assert "share" not in answer.to_dict()["estimate"][0]
+    assert answer.picture.people is None

@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -625,8 +626,55 @@ def test_small_print_has_two_lines_and_axes_have_labels(task, model, tmp_path, m
     assert str(answer.guarantee).partition("; by ")[0] in text
     assert "the promise protects one row" in text
     (figure,) = drawn
-    wanted = "people" if answer.picture.people is not None else ASKED[task]["column"]
+    wanted = "people" if answer.picture.whole else ASKED[task]["column"]
     assert figure.axes[0].get_xlabel() == wanted
+
+
+@pytest.mark.parametrize(
+    ("task", "asked", "axis"),
+    [
+        ("range", {"column": "minutes", "lower": 0, "upper": 240, "at": [10, 20]}, "people"),
+        ("histogram", {"column": "way", "categories": ["bus", "car"], "by": "home", "groups": ["a", "b"]}, "people"),
+        ("words", {"column": "way", "alphabet": "letters", "max_length": 4, "delta": 1e-6}, "people"),
+        ("count", {"column": "late", "person": "who", "of": "rows", "max_rows": 4}, "rows"),
+        ("sum", {"column": "minutes", "lower": 0, "upper": 240}, "minutes"),
+    ],
+)  # fmt: skip
+def test_the_axis_says_what_is_counted(task, asked, axis, tmp_path, monkeypatch):
+    """People, also where there are no shares of them; not the column."""
+    drawn = []
+    monkeypatch.setattr(estimates, "save", lambda figure, path, _: drawn.append(figure) or path)
+    people = {
+        "minutes": [*range(100)] * 4,
+        "way": ["bus", "car"] * 200,
+        "home": ["a", "a", "b", "b"] * 100,
+        "late": [True, False, False, False] * 100,
+        "who": [*range(200)] * 2,
+    }
+    sdp.ask(people, task, epsilon=1.0, model="central", **asked).plot(tmp_path / "a.png")
+    assert drawn[0].axes[0].get_xlabel() == axis
+
+
+@pytest.mark.parametrize(("end", "last"), [(100_000, "100,000,000"), (677, "1,000,000")])
+def test_long_numbers_below_the_axis_stay_in_the_picture(end, last, tmp_path, monkeypatch):
+    """And none stands on another."""
+    drawn = []
+    monkeypatch.setattr(estimates, "save", lambda figure, path, _: drawn.append(figure) or path)
+    asked = {"column": "x", "lower": -end, "upper": end, "epsilon": 1.0, "model": "central"}
+    sdp.ask({"x": [0] * 1477}, "sum", **asked).plot(tmp_path / "a.png")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    low, high = figure.axes[0].get_xlim()
+    labels = [
+        label
+        for label in figure.axes[0].get_xticklabels()
+        if low <= label.get_position()[0] <= high and label.get_visible()
+    ]
+    assert labels[-1].get_text() == last
+    boxes = [label.get_window_extent() for label in labels]
+    assert figure.bbox.x0 <= boxes[0].x0
+    assert boxes[-1].x1 <= figure.bbox.x1
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
 @pytest.mark.parametrize("width", [7.6, 8.0, 9.6])

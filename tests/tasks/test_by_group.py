@@ -276,7 +276,7 @@ class TestTruth:
 
 
 REMARKS = {
-    "cells": "Values were put into 4 public cells of 2 each, of which the histogram of each group is; `steps` chooses fewer.",
+    "cells": "Values were counted in 4 public cells of 2 each; `steps` chooses fewer.",
     "grid": "Numbers were rounded at random, without bias, to a public grid of 3 steps of 2; the intervals count it in.",
     "mean": "The interval of a mean follows from those of the group's sum and of its number of people, which hold "
     "together: so it is wider than two standard errors.",

@@ -25,6 +25,11 @@ from shuffledp.cli._progress import show_steps
 from shuffledp.cli._terminal import explain_errors, is_quiet, tell
 from shuffledp.cli.report import SimulateOptions
 
+_STATES = {
+    "written": "waiting for the analyzer",
+    "deleted": "handed to the analyzer and deleted here",
+    "expired": "deleted because there were too few",
+}
 app = typer.Typer(
     name="collection",
     help="Make, rehearse, check, watch or close a live collection: a survey on people's own devices.",
@@ -205,7 +210,8 @@ def status(
             typer.echo(f"Rejected, {reason}: {number:,}")
         for window in state["windows"]:
             typer.echo(
-                f"Window {window['window']}: {window['state']}, {window.get('reports', 0):,} reports"
+                f"Window {window['window']}: {_STATES.get(window['state'], window['state'])}, "
+                f"{window.get('reports', 0):,} reports"
             )
         if state["failing"] is not None:
             typer.echo(f"Cannot work now: {state['failing']}")

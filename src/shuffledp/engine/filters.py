@@ -274,7 +274,7 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
     if is_text(array.type):
         if re.fullmatch(LIKE_DATE, str(asked.value)):
             raise DataError(
-                f"{asked.name!r} is compared with {asked.value!r}: dates are written 2024-12-31"
+                f"{asked.name!r} is compared with {asked.value!r}: in a filter, dates are written 2024-12-31"
             )
         wanted = pa.scalar(asked.value, array.type)
         return _order(pc.utf8_trim_whitespace(array), wanted), known

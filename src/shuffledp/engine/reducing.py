@@ -45,6 +45,7 @@ from shuffledp.engine.people import (
     write_direct,
 )
 from shuffledp.engine.queries import connect, stream_batches
+from shuffledp.engine.spelling import OTHER_DATES
 from shuffledp.engine.values import (
     BEYOND,
     NAN,
@@ -60,6 +61,7 @@ from shuffledp.engine.values import (
 )
 from shuffledp.numerics.entropy import SeededWords
 
+_LATE_YEAR = r"^\s*[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{1,4}"
 _ROWS = 1 << 17  # in a batch
 _NOBODY = "\x00row "  # what begins the name of a row that names nobody; no text of a file begins so
 
@@ -352,6 +354,8 @@ class Reduction:
         numbers, faults = read_numbers(plain, self.policy.missing)
         read = np.ones(len(plain), np.bool_) if faults is None else faults == 0
         read &= ~np.isnan(numbers)
+        if text:
+            self._refuse_late_years(plain, ~gone & ~read)
         first = self.how is Reduce.FIRST
         rank = np.where(gone, 2 if first else -1, np.where(read, 0, 1)).astype(np.int64)
         said = plain.cast(pa.string()).fill_null("") if text else pa.array([""] * len(plain))
@@ -361,6 +365,19 @@ class Reduction:
             "o1": pa.array(np.where(read & ~gone, numbers, 0.0)),
             "o2": spelt,
         }
+
+    def _refuse_late_years(self, array: Any, unread: Bools) -> None:
+        """Refuse to order dates by their letters if the year comes last: the last day would not be the last."""
+        import pyarrow.compute as pc
+
+        wrong = as_numpy(pc.match_substring_regex(array, _LATE_YEAR).fill_null(False)) & unread
+        if wrong.any():
+            assert self.people is not None
+            value = array[int(np.argmax(wrong))].as_py()
+            raise DataError(
+                f"{self.people.order!r} has the value {show_value(value)}, which cannot be ordered (dates are written "
+                f"2024-12-31; {OTHER_DATES})"
+            )
 
     def write_query(self, dialect: Dialect = DUCKDB, rows: str = "rows_read") -> str:
         """Write the query that makes one row of each person's: person, value, group, and how many rows count."""

@@ -92,6 +92,8 @@ class QuestionAnswer:
     notes: tuple[str, ...] = ()
     moments: str | None = None
     """What dates are counted in, days or seconds since 1970-01-01; None: there are none."""
+    of_rows: bool = False
+    """Whether it counts rows, of which a person may have several: no share of all is known then."""
     bounds: "Bounds | None" = None
     """The ends of the range, if a first release estimated them; None: they were declared."""
 
@@ -122,6 +124,8 @@ class QuestionAnswer:
     def picture(self) -> Picture:
         """What to draw: every number with its error."""
         shown = show_answer(self.task, self.estimate, self.level)
+        if self.of_rows:
+            shown = replace(shown, people=None)
         if self.moments is None:
             return shown
         return write_dates(shown, self.moments, values=task_named(self.task).dated)
@@ -483,9 +487,16 @@ class Answer(Release):
             warnings=self.warnings,
             notes=[promise.removesuffix("."), *covers, *self.notes, *self.remarks],
             brief=[f"{promise.partition('; by ')[0]}.", UNITS[self.unit]],
-            axis="people" if shown.people is not None else self.column or "",
+            axis=self._axis,
             model=self.guarantee.model.value,
         )
+
+    @property
+    def _axis(self) -> str:
+        """What the numbers are numbers of."""
+        if not self.picture.whole:
+            return self.column or ""
+        return "rows" if self.question.of_rows else "people"
 
     def __repr__(self) -> str:
         return f"Answer({self.title}, {self.protocol.name})"
@@ -509,6 +520,10 @@ class SurveyAnswer(Release):
 
     name: str
     """What the survey is called."""
+    engine: Engine | None = None
+    """What read the columns; None: messages were collected."""
+    dealt: bool = False
+    """Whether every tally was drawn from the number of people with each code; if not, devices made messages."""
 
     @classmethod
     def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
@@ -568,10 +583,16 @@ class SurveyAnswer(Release):
         raise ParameterError("question", name, f"must be one of {names}")
 
     def explain(self) -> str:
-        """Explain what was promised to whom, in plain words."""
+        """Explain what was promised to whom, and what happened in this run, in plain words."""
         from shuffledp.accounting.explain import explain
 
-        return "\n\n".join([explain(self.protocol, self.shuffles, self.guarantee), *self.remarks])
+        said = [explain(self.protocol, self.shuffles, self.guarantee), *self.remarks]
+        if self.engine is not None:
+            curated = not isinstance(self.protocol, ShuffleProtocol)
+            said.append(
+                explain_run(self.engine.name, curated, self.dealt, None, None, several=True)
+            )
+        return "\n\n".join(said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""

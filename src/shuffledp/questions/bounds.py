@@ -470,8 +470,8 @@ def _check(survey: Survey, question: Question, column: Column, *, charged: bool)
         drops = survey.find_policy(question, question.kind.declare(question.trial).task).drops
     if people is not None and (people.of is Of.ROWS or drops):
         raise UnsupportedError(
-            "automatic bounds need exactly one value of everybody: they are not for of='rows', nor for dropped rows "
-            "(on_invalid, optional); declare lower and upper"
+            "automatic bounds need exactly one value of each person, which is not so with of='rows', or if values may be "
+            "left out (on_invalid with drop, optional): declare lower and upper"
         )
     _check_protocol(survey, question)
     if (charged or not survey.alone) and drops:

@@ -72,15 +72,17 @@ def make_people(
     if not _is_needed(survey, private=where is not None and where.private, charged=charged):
         return Made(survey=survey, columns=columns)
     key, found, questions = make_run_key(rng), dict[str | None, Column](), []
-    notes: dict[str, None] = {}
+    notes: dict[str, list[str]] = {}  # the names of those that a note is about
     said: dict[str, None] = {}
     ratios: dict[str, Ratio] = {}
     for question in survey.questions:
         with survey.locate(question):
             one = _reduce(survey, question, columns, engine, key, sent=sent)
-        notes |= dict.fromkeys(_tell(survey, question, one))
+        for text in _tell(question, one):
+            notes.setdefault(text, []).append(question.name)
         said[one.said] = None
         if one.ratio is not None:
+            notes.setdefault(one.ratio.remark, []).append(question.name)
             ratios[question.name] = one.ratio
             both = zip(one.ratio.parts, (one.ratio.tops, one.ratio.rows), strict=True)
             for part, column in both:
@@ -100,18 +102,25 @@ def make_people(
         alone = survey.alone and not ratios
         given: dict[str, Any] = {"alone": alone, "on_invalid": policy, "missing": None}
         made = replace(survey, questions=tuple(questions), **given)
-    notes |= dict.fromkeys(each.remark for each in ratios.values())
-    shown: dict[str, Any] = {"notes": (*notes,), "for_operator": " ".join(said)}
+    shown: dict[str, Any] = {"notes": (*_name_all(notes, survey),), "for_operator": " ".join(said)}
     return Made(survey=made, columns=found, ratios=ratios, **shown)
 
 
-def _tell(survey: Survey, question: Question, one: "_One") -> Iterator[str]:
+def _name_all(notes: dict[str, list[str]], survey: Survey) -> Iterator[str]:
+    """Say which questions a note is about, unless it is about all of them."""
+    for text, names in notes.items():
+        if survey.alone or len(names) == len(survey.questions):
+            yield text
+        else:
+            yield f"{', '.join(names)}: {text[0].lower()}{text[1:]}"
+
+
+def _tell(question: Question, one: "_One") -> Iterator[str]:
     """Say what became of the rows of a question, and of whoever has no value, for readers of the answer."""
     if question.people is not None:
         yield question.people.tell(one.how)
     if one.nothing:
-        lead = "Whoever" if survey.alone else f"{question.name}: whoever"
-        yield f"{lead} has no value {_tell_nothing(question.kind)}."
+        yield f"Whoever has no value {_tell_nothing(question.kind)}."
 
 
 def _is_needed(survey: Survey, *, private: bool, charged: bool = False) -> bool:
@@ -536,7 +545,7 @@ def _tell_nothing(kind: type[Task]) -> str:
     if kind.bins:
         return f"is counted as {NONE!r}"
     if issubclass(kind, Range | Cdf):
-        return "is in no range, and below no point; shares are of everybody"
+        return "is in no range and below no point, but shares are of everybody"
     if kind.adds and not kind.average:
         return "counts as 0"
     return (

@@ -249,19 +249,23 @@ class Prepared:
         if self.lone is not None:
             return answer_mean(self, self.lone, level, report)
         answers: list[QuestionAnswer] = []
-        recoded = []
+        recoded, dealt = [], True
         for part, ran in self._run_all(report):
+            dealt &= ran.dealt
             name = part.question.name
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
             answered = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
-            answers.append(replace(answered, moments=part.column.moments))
+            rows = part.question.of_rows
+            answers.append(replace(answered, moments=part.column.moments, of_rows=rows))
             answers = join_mean(answers, self.ratios)
         return SurveyAnswer(
             name=self.survey.title,
             protocol=self.protocol,
             answers=tuple(answers),
             n=self.people,
+            engine=self.engine,
+            dealt=dealt,
             where=self.where,
             not_private=self.not_private,
             people=self.survey.people,
@@ -299,6 +303,7 @@ class Prepared:
             estimate=ran.estimate,
             level=level,
             moments=column.moments,
+            of_rows=part.question.of_rows,
         )
         return Answer(
             protocol=made,

@@ -128,14 +128,15 @@ class Question:
                     "error already sets how exact the answer is: leave out weight"
                 )
         self._check_groups()
-        if self.population and (self.by is not None or not self.kind.counts or self._of_rows):
+        if self.population and (self.by is not None or not self.kind.counts or self.of_rows):
             raise UnsupportedError(
                 "`population` is only for the shares of a count, histogram or bins of people, not by group: how other "
                 "answers spread in a population is not known"
             )
 
     @property
-    def _of_rows(self) -> bool:
+    def of_rows(self) -> bool:
+        """Whether it is about rows, of which a person may have several."""
         return self.people is not None and self.people.of is Of.ROWS
 
     def _check_auto(self, auto: AutoBounds) -> None:

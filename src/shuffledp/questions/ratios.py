@@ -151,8 +151,8 @@ class Ratio:
     def remark(self) -> str:
         """What readers of the mean should know."""
         return (
-            "The mean is the ratio of two sums, each with noise; its interval covers the noise of both. Where the rows "
-            "may be none at all, it is the whole range."
+            "The mean is the ratio of two sums, each with noise; its interval covers the noise of both. It is the whole "
+            "range if there may be no values at all."
         )
 
     def combine(self, top: Estimate, rows: Estimate) -> Estimate:

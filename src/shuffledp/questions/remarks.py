@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from shuffledp.core.display import shorten_label
+from shuffledp.core.display import shorten_label, write_digits
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
@@ -54,6 +54,10 @@ _TRUSTED = (
 _CURATED = (
     "One machine ({}) held the raw column, computed the exact answer and added the noise to it."
 )
+_SEVERAL = {
+    "the raw column": "the raw columns",
+    "the exact answer and added the noise to it": "the exact answers and added the noise to them",
+}
 
 _COVERED = {
     Action.OTHER: "{} values were counted as 'other'. They are protected like all others, so how many "
@@ -64,7 +68,7 @@ _COVERED = {
 _FAULT_NAMES = {"null": "missing", "unknown": "unknown", "out_of_range": "out of range"}
 _BECAME = {
     Action.OTHER: ("became other", "became other"),
-    Action.CLAMP: ("was moved to the end of the range", "were moved to the end of the range"),
+    Action.CLAMP: ("was moved to the nearest end", "were moved to the nearest end"),
 }
 
 
@@ -172,15 +176,24 @@ def expose(
 
 
 def explain_run(
-    engine: str, curated: bool, dealt: bool, dropped: str | None, policy: OnInvalid | None
+    engine: str,
+    curated: bool,
+    dealt: bool,
+    dropped: str | None,
+    policy: OnInvalid | None,
+    *,
+    several: bool = False,
 ) -> str:
-    """Say what the machine that held the column did, and what became of invalid values.
+    """Say what the machine that held the column (or `several`) did, and what became of invalid values.
 
     >>> explain_run("duckdb", curated=True, dealt=False, dropped=None, policy=None)[:49]
     'In this run. One machine (duckdb) held the raw co'
     """
     machine = _CURATED if curated else _DEALT if dealt else _PLAYED
-    said = [machine.format(engine), _TRUSTED, dropped, *_explain_covered(policy)]
+    told = machine.format(engine)
+    for one, more in _SEVERAL.items() if several else ():
+        told = told.replace(one, more)
+    said = [told, _TRUSTED, dropped, *_explain_covered(policy)]
     return "In this run. " + " ".join(each for each in said if each is not None)
 
 
@@ -223,7 +236,7 @@ def tell_recoded(policy: OnInvalid, invalid: Mapping[str, int]) -> str | None:
     """Say how many values became 'other' or the end of a range, for the operator alone; None: none did.
 
     >>> tell_recoded(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 1, "nan": 0})
-    '1 invalid value (out_of_range 1) was moved to the end of the range'
+    '1 invalid value (out_of_range 1) was moved to the nearest end'
     """
     said = []
     for action, (one, several) in _BECAME.items():
@@ -245,7 +258,7 @@ def describe_invalid(
     inside: its exact count, beside the noisy one, would undo the noise.
 
     >>> describe_invalid(OnInvalid.read("clamp"), {"null": 0, "unknown": 0, "out_of_range": 2, "nan": 0})
-    (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the end of the range.')
+    (None, 'For you alone (exact, so not private): 2 invalid values (out_of_range 2) were moved to the nearest end.')
     """
     if not policy.recodes:
         return dict(invalid), None
@@ -266,7 +279,7 @@ def remark(survey: "Survey", task: Task, n: int, *, compare: bool) -> Iterator[s
             task, n=n, epsilon=survey.epsilon, delta=survey.delta, honest=survey.honest
         )
         if error is not None:
-            yield _REHEARSAL.format(f"{error:.3g} {task.unit}".rstrip())
+            yield _REHEARSAL.format(f"{write_digits(error, 3)} {task.unit}".rstrip())
 
 
 def remark_on(task: Task) -> tuple[str, ...]:

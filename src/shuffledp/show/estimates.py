@@ -47,6 +47,7 @@ from shuffledp.show.style import (
     check_format,
     colour_of,
     foot,
+    keep_last_label,
     measure_labels,
     new_figure,
     save,
@@ -326,6 +327,7 @@ def _draw_dots(picture: Picture, kept: list[Number], words: _Words) -> Figure:
     axes.set_xlim(low - 0.01 * room, high + 0.01 * room)
     axes.set_yticks(range(len(kept)), labels, fontsize=9.5, color=INK)
     axes.set_ylim(len(kept) - 0.4, -0.7)
+    keep_last_label(axes)
     return figure
 
 

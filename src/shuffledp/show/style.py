@@ -23,6 +23,7 @@ from shuffledp.core.errors import UnsupportedError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 
 GREY = "#7A7A7A"
@@ -254,6 +255,25 @@ def write_beside(
         text, (x, y), xytext=shift, textcoords="offset points", va="center", ha=side, fontsize=9,
         color=INK,
     )  # fmt: skip
+
+
+def keep_last_label(axes: Axes) -> None:
+    """Keep a long number at the end of the axis in the picture: with fewer of them, and left of its tick."""
+    if _ends_outside(axes):
+        axes.locator_params(axis="x", nbins=4)
+        if (label := _ends_outside(axes)) is not None:
+            label.set_horizontalalignment("right")
+
+
+def _ends_outside(axes: Axes) -> Text | None:
+    """Return the last label below the axis if it ends outside the picture."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    low, high = axes.get_xlim()
+    shown = [each for each in axes.get_xticklabels() if low <= each.get_position()[0] <= high]
+    outside = bool(shown) and shown[-1].get_window_extent().x1 > figure.bbox.x1
+    return shown[-1] if outside else None
 
 
 Scale = Literal["linear", "log"]

@@ -286,8 +286,7 @@ class Grouped(Task):
         remarks, values = [], self.domain.parts[0]
         if self.shaped and isinstance(values, Cells):
             remarks.append(
-                f"Values were put into {values.cells} public cells of {2 * self.blur:.6g} each, of which the histogram of "
-                "each group is; `steps` chooses fewer."
+                f"Values were counted in {values.cells} public cells of {2 * self.blur:.6g} each; `steps` chooses fewer."
             )
         if self.step:
             remarks.append(

@@ -283,6 +283,7 @@ def test_a_closed_survey_shows_its_result(browser, place, demonstration):
         methods = page.inner_text(".paragraph")
         for part in ("Kairouz", "epsilon = 1,", "delta = 0.000001", collection.id.hex(), "800"):
             assert part in methods
+        assert "One operator ran the shuffler and the analyzer" in methods
         csv, xlsx = (page.get_attribute(f"a[download$={kind}]", "href") for kind in ("csv", "xlsx"))
         assert csv == f"{demonstration['results']}/results.csv"
         assert page.request.get(csv).status == page.request.get(xlsx).status == 200

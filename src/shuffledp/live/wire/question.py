@@ -300,7 +300,9 @@ class Question:
         """
         if self.range is not None:
             group, value = self._split(str(answer))
-            return group * _PLACES + int(self._ends.places([self._number(value)])[0])
+            return group * _PLACES + int(
+                self._ends.places([self._number(value.strip(), self._ends)])[0]
+            )
         if self.labels is not None:
             shown = str(answer)
             if shown in self.labels:
@@ -313,7 +315,9 @@ class Question:
             if faults[0]:
                 raise DataError(f"{self.name}={answer!r} {self.spelling.complain(int(faults[0]))}")
             return int(codes[0])
-        number, domain = self._number(answer), self.protocol.randomizer.domain
+        domain = self.protocol.randomizer.domain
+        assert isinstance(domain, Integers | Reals | Cells)
+        number = self._number(answer, domain)
         whole = isinstance(domain, Integers) and number.is_integer()
         return int(read_places(domain, [int(number) if whole else number])[0])
 
@@ -323,11 +327,15 @@ class Question:
         domain = self.protocol.randomizer.domain
         return domain if isinstance(domain, Texts | Keys) else None
 
-    def _number(self, answer: object) -> float:
+    def _number(self, answer: object, domain: Integers | Reals | Cells) -> float:
         try:
-            return float(answer)  # type: ignore[arg-type]
+            number = float(answer)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise DataError(f"{self.name}={answer!r} must be a number") from None
+        if not domain.lower <= number <= domain.upper:
+            ends = f"from {domain.lower:.12g} to {domain.upper:.12g}"
+            raise DataError(f"{self.name}={answer!r} must be {ends}")
+        return number
 
     def _split(self, answer: str) -> tuple[int, str]:
         """Return the group that the answer begins with (the longest, if several), and the rest."""

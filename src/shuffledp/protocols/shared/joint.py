@@ -86,11 +86,12 @@ class Joint:
 
     def guarantee(self, honest: int) -> Guarantee:
         delta = self.delta(honest, self.promise.epsilon)
+        parts = "1 part" if len(self.parts) == 1 else f"{len(self.parts)} parts"
         return Guarantee(
             epsilon=self.promise.epsilon,
             delta=max(delta, self.promise.delta),
             model=Model.SHUFFLE,
-            proof=f"the sum of the privacy losses of {len(self.parts)} parts, composed numerically and rounded up",
+            proof=f"the sum of the privacy losses of {parts}, composed numerically and rounded up",
             honest=honest,
         )
 

@@ -14,7 +14,7 @@ function describeWindow(window, collection) {
   const progress = make("progress", { max: collection.min_batch, value: Math.min(window.reports, collection.min_batch), "aria-label": say("desk.progress", values) });
   const waiting = window.state === "open" ? null : collection.waiting[String(window.window)], states = look("desk.states");
   return make("li", {}, make("strong", {}, say("desk.window", { n: window.window + 1 })), ` ${states[window.state] ?? window.state} `,
-    make("span", { class: "soft" }, say("desk.until", { time: tellTime(window.closes) })), progress, say("desk.progress", values),
+    ...(window.state === "open" ? [make("span", { class: "soft" }, say("desk.until", { time: tellTime(window.closes) }))] : []), progress, say("desk.progress", values),
     ...(waiting ? [make("p", { class: "soft" }, waiting.replace(/^\w+: /, ""))] : []));
 }
 

@@ -61,13 +61,14 @@ export function describeFloor(what, p) {
 /** A paragraph for a paper or a report. @param {any} collection @param {any} last */
 function showMethods(collection, last) {
   const { promise } = last, servers = promise.noise === "servers", none = promise.local_epsilon === "none";
+  const alone = collection.one_operator ? ` ${say("result.methodsOperator")}` : "";
   const text = say("result.methodsText", {
     condition: servers ? say("result.methodsServers", { n: collection.dummies }) : say("result.methodsDevices", { percent: percentHonest(promise.honest), batch: promise.min_batch }),
     conspire: none ? say("result.methodsNoFloor") : say("result.methodsFloor", { floor: roundUp(promise.local_epsilon * promise.reports_per_device) }),
     version: last.version ?? "", n: last.reports ?? Math.max(...collection.questions.map((/** @type {any} */ each) => last.questions[each.name].of)),
     protocols: collection.questions.map((/** @type {any} */ each) => say("result.methodsProtocol", each)).join("; "),
     epsilon: String(promise.epsilon), delta: String(promise.delta), together: sayTogether(promise.composed), level: Math.round(100 * last.level), id: collection.id,
-  });
+  }) + alone;
   return [make("details", { class: "methods" }, make("summary", {}, say("result.methods")), make("p", { class: "paragraph" }, text),
     makeCopy(() => text, say("result.copy"), say("result.copied")))];
 }
