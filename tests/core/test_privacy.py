@@ -18,6 +18,7 @@ from shuffledp import (
     UnsupportedError,
 )
 from shuffledp.core import validate
+from shuffledp.core.privacy import round_down, round_up
 
 GOOD = {"epsilon": 1.0, "delta": 1e-6, "model": Model.SHUFFLE, "proof": "a theorem", "honest": 1000}
 
@@ -143,3 +144,13 @@ class TestErrors:
         error = pickle.loads(pickle.dumps(ParameterError("k", 1, "must be >= 2")))  # noqa: S301
         assert str(error) == "k=1 must be >= 2"
         assert (error.name, error.value, error.requirement) == ("k", 1, "must be >= 2")
+
+
+@pytest.mark.parametrize("value", [0.3, 1 / 3, 0.1 + 0.2, 9.6870419999, 1e-8, 123456.9, 2.5e-300])
+@pytest.mark.parametrize("digits", [3, 6, 10])
+def test_what_is_written_is_on_the_safe_side_and_near(value, digits):
+    low, high = float(round_down(value, digits)), float(round_up(value, digits))
+    assert low <= value <= high
+    assert high - low <= 10 ** (1 - digits) * value * (1 + 1e-9)
+    assert round_down(0.3, digits) == round_up(0.3, digits) == "0.3"
+    assert round_down(-value, digits) == f"-{round_up(value, digits)}"

@@ -272,6 +272,8 @@ def test_a_device_spends_both_budgets_to_the_last_digit(tmp_path):
     assert poor.ask_consent(COLLECTION).startswith("its floor is above 2.999: local epsilon = 3: ")
     with pytest.raises(sdp.BudgetError, match=r"^the device has spent epsilon = 0 of 3\.999, "):
         poor.answer(COLLECTION, answers, 1001.0)
+    few = Spent(epsilon=7.9, floor=0.12345649, without_floor=0, budget=8.0, floor_budget=1.0)
+    assert str(few) == "epsilon: 7.9 of 8 spent, 0.1 left; floor: 0.123457 of 1 spent, 0.876543 left"  # fmt: skip
     many = Spent(epsilon=9.0, floor=0.5, without_floor=1200, budget=8.0, floor_budget=8.0)
     assert str(many) == (
         "epsilon: 9 of 8 spent, 0 left; floor: 0.5 of 8 spent, 7.5 left; 1,200 reports without a floor"

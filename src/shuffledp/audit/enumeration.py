@@ -23,7 +23,6 @@ runs it on every tape of a few bits. Both give a `Channel`: a `Randomizer` with 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -38,7 +37,7 @@ from shuffledp.core.arrays import Codes, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import list_facts, say, stack
-from shuffledp.core.privacy import round_up
+from shuffledp.core.privacy import round_down, round_up
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Law, Messages, Randomizer, check_randomizer
 from shuffledp.core.validate import number, whole
@@ -312,7 +311,7 @@ class ExactAudit:
         facts = [
             ("epsilon", round_up(self.epsilon, 6)),
             ("delta, at most", round_up(self.delta, 10)),
-            ("delta, at least", _round_down(self.lower)),
+            ("delta, at least", round_down(self.lower, 10)),
             ("view", f"{self.view}, {self.n:,} people"),
         ]
         return stack(
@@ -325,10 +324,6 @@ class ExactAudit:
             f"delta = {round_up(self.delta, 4)} at epsilon = {round_up(self.epsilon, 6)}: exact, the worst pair of "
             f"neighbouring data sets of {users}, {self.view}"
         )
-
-
-def _round_down(value: float) -> str:
-    return str(Context(prec=10, rounding=ROUND_FLOOR).create_decimal_from_float(value))
 
 
 def exact(

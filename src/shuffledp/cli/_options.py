@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
-from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
@@ -102,15 +102,6 @@ def whole_number(text: str, name: str = "n") -> int:
     if not value.is_finite() or value.adjusted() >= _MOST_DIGITS or value != int(value):
         raise sdp.ParameterError(name, text, wanted)
     return int(value)
-
-
-def round_down(value: float) -> str:
-    """Write six digits, never more than the value.
-
-    >>> round_down(9.6870419999)
-    '9.68704'
-    """
-    return str(Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(value))
 
 
 class _Model(StrEnum):

@@ -15,12 +15,11 @@ from shuffledp.cli._options import (
     ForceOption,
     HonestOption,
     JsonOption,
-    round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import check_picture, draw_into, explain_errors, say, tell
-from shuffledp.core.privacy import round_share_up, round_up
+from shuffledp.core.privacy import round_down, round_share_up, round_up
 from shuffledp.core.protocol import HONEST, Maker, honest_users
 
 
@@ -194,7 +193,7 @@ def amplify(
             whose = chosen.randomizer or (
                 "an unknown randomizer" if sigma is None else "this noise"
             )
-            tell(f"No analysis of {whose} can give less than epsilon = {round_down(lower)}.")
+            tell(f"No analysis of {whose} can give less than epsilon = {round_down(lower, 6)}.")
     if plot is not None:
         tell(f"The picture is in {plot}.")
 
@@ -410,7 +409,7 @@ def _write_bound(epsilon: float, kind: str) -> str:
     >>> _write_bound(1.23456749, "upper"), _write_bound(1.23456789, "lower")
     ('1.23457', '1.23456')
     """
-    return round_up(-epsilon, 6).lstrip("-") if kind == "lower" else round_up(epsilon, 6)
+    return round_down(epsilon, 6) if kind == "lower" else round_up(epsilon, 6)
 
 
 def _print_table(lines: tuple[sdp.accounting.BoundLine, ...]) -> None:

@@ -12,12 +12,12 @@ from shuffledp.cli._completion import complete_audited
 from shuffledp.cli._options import (
     JsonOption,
     SeedOption,
-    round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import echo_json, explain_errors, is_quiet, say
 from shuffledp.cli.amplify import ParameterOptions
+from shuffledp.core.privacy import round_down
 
 REFUTED = 1
 """The exit code if the claim is false."""
@@ -150,7 +150,7 @@ def _compute(
     if delta is None:
         return None, [f"{audited}."], record
     if audited.refutes(delta):
-        why = f"its delta is at least {round_down(audited.lower)}"
+        why = f"its delta is at least {round_down(audited.lower, 6)}"
         return (
             "refuted",
             [f"{audited}.", f"{_name_claim(epsilon, delta)} is refuted: {why}."],
@@ -186,7 +186,13 @@ def _sample(
 
 
 def _name_claim(epsilon: float, delta: float) -> str:
-    return f"The claim (epsilon = {epsilon:g}, delta = {delta:g})"
+    """Name the claim by its own numbers: another one, even a little smaller, is not what was looked at.
+
+    >>> _name_claim(1.0, 1.2345678e-7)
+    'The claim (epsilon = 1, delta = 1.2345678e-07)'
+    """
+    numbers = (repr(each).removesuffix(".0") for each in (epsilon, delta))
+    return "The claim (epsilon = {}, delta = {})".format(*numbers)
 
 
 def _read_pair(

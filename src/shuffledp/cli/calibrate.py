@@ -12,12 +12,12 @@ from shuffledp.cli._options import (
     HonestOption,
     JsonOption,
     UsersOption,
-    round_down,
     spread,
     whole_number,
 )
 from shuffledp.cli._terminal import explain_errors, say
 from shuffledp.cli.amplify import RandomizerOptions, name_bound
+from shuffledp.core.privacy import round_down
 from shuffledp.core.protocol import HONEST
 
 
@@ -61,5 +61,5 @@ def calibrate(
         }
         typer.echo(json.dumps(record))
         return
-    typer.echo(f"epsilon0 = {round_down(epsilon0)}")
+    typer.echo(f"epsilon0 = {round_down(epsilon0, 6)}")
     say(str(answer))

@@ -6,7 +6,7 @@ Pr[view(X) in T] <= e^epsilon Pr[view(X') in T] + delta, over the coins of the p
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -122,6 +122,16 @@ def round_up(value: float, digits: int) -> str:
     """
     context = Context(prec=digits, rounding=ROUND_CEILING)
     # From its shortest decimals, so that 1e-8 (a float a little above 10^-8) stays 1e-08.
+    return f"{float(context.create_decimal(repr(float(value)))):.{digits}g}"
+
+
+def round_down(value: float, digits: int) -> str:
+    """Return `value` in `digits` digits, never more than it is.
+
+    >>> round_down(9.6870419999, 6), round_down(0.3, 6)
+    ('9.68704', '0.3')
+    """
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
     return f"{float(context.create_decimal(repr(float(value)))):.{digits}g}"
 
 

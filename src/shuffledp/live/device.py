@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from shuffledp.core.errors import BudgetError, ShuffledpError, WireError
-from shuffledp.core.privacy import Guarantee, round_up
+from shuffledp.core.privacy import Guarantee, round_down, round_up
 from shuffledp.core.randomizer import WordSource
 from shuffledp.live.store import open_database, transaction
 from shuffledp.live.wire.document import LARGEST_FLOOR, Collection
@@ -152,7 +152,7 @@ class Spent:
 
     def __str__(self) -> str:
         shown = [
-            f"{name}: {round_up(spent, 6)} of {round_up(budget, 6)} spent, {round_up(-max(0.0, budget - spent), 6).lstrip('-')} left"
+            f"{name}: {round_up(spent, 6)} of {round_up(budget, 6)} spent, {round_down(_subtract(budget, spent), 6)} left"
             for name, spent, budget in (
                 ("epsilon", self.epsilon, self.budget),
                 ("floor", self.floor, self.floor_budget),
@@ -367,6 +367,15 @@ class Device:
                 state = Sending.REFUSED
             self._move(collection, window, state)
         return state
+
+
+def _subtract(budget: float, spent: float) -> float:
+    """Return what is left, as people reckon: 0.1 of 8 and 7.9.
+
+    >>> _subtract(8.0, 7.9), _subtract(8.0, 9.0)
+    (0.1, 0.0)
+    """
+    return max(0.0, float(_read(budget) - _read(spent)))
 
 
 def _read(value: float) -> Decimal:
