@@ -548,7 +548,8 @@ class TestFiltersAreReleases:
 
     def test_with_a_ledger_everybody_stays_unless_it_is_public(self, shuffledp, people):
         found = answer(shuffledp(*self.COUNT, *self.LEDGER, "--json"))
-        assert (found["n"], found["not_private"]) == (3000, [])
+        repeated = "the words of the filter (way = 'car'), which the answer and the ledger repeat"
+        assert (found["n"], found["not_private"]) == (3000, [repeated])
         assert shuffledp(*self.COUNT, *self.LEDGER, "--where-public").exit_code == 0
         shown = shuffledp("ledger", "show", "l.db", "--json")
         assert "way = 'car'" in shown.stdout, shown.output

@@ -604,7 +604,8 @@ def test_a_filter_of_a_survey_is_a_release(tmp_path):
     path = tmp_path / "ledger.json"
     charged = {"ledger": path, "budget": Budget(epsilon=9.0, delta=1e-5)}
     private = sdp.ask(PEOPLE, survey, where="minutes < 5", **charged)
-    assert (private.n, private.not_private) == (N, ())
+    repeated = "the words of the filter (minutes < 5), which the answer and the ledger repeat"
+    assert (private.n, private.not_private) == (N, (repeated,))
     assert "of whom those with minutes < 5 count" in private.title
     answer = sdp.ask(PEOPLE, survey, where="minutes < 5")
     assert answer.not_private == (

@@ -186,7 +186,9 @@ def test_a_filter_under_a_ledger_keeps_everybody(tmp_path, task, person):
     exact = {"epsilon": 90.0, "model": "central", "where": "day < 300", **charged(tmp_path)}
     answer = ask(TRIPS, task, person=person, **exact, **ASKED[task])
     assert answer.n == (PEOPLE if person else len(TRIPS["who"]))
-    assert answer.not_private == ()
+    assert answer.not_private == (
+        "the words of the filter (day < 300), which the answer and the ledger repeat",
+    )
     assert "of whom those with day < 300 count" in answer.title
     taken = [place for place, day in enumerate(TRIPS["day"]) if day < 300]
     kept = {name: [column[place] for place in taken] for name, column in TRIPS.items()}

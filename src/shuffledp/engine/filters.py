@@ -372,13 +372,15 @@ class Filter:
         return tuple(dict.fromkeys(self.part.columns()))
 
     def expose(self) -> str | None:
-        """Return what the number of people that it takes reveals; None if that is public knowledge.
+        """Return what it reveals, by the number of people that it takes or by its own words; None if it is public.
 
         >>> Filter.read("vote = 'Y'").expose()
         "n is the exact number of people with vote = 'Y': no noise protects who they are"
         """
-        if self.public or self.private:
+        if self.public:
             return None
+        if self.private:
+            return f"the words of the filter ({self.text}), which the answer and the ledger repeat"
         return f"n is the exact number of people with {self.text}: no noise protects who they are"
 
     def choose(self, read: _Read) -> Bools:
