@@ -264,3 +264,9 @@ def test_a_row_that_is_as_good_as_the_floor_is_enough():
     assert not enough(replace(row, bits_per_user=None))
     assert not enough(replace(row, bits_per_user=1e9))
     assert not enough(replace(row, reason="it is not there"))
+
+
+def test_the_same_reason_is_told_once():
+    with pytest.raises(sdp.UnsupportedError) as refused:
+        sdp.mean(lower=0, upper=1, n=1000, epsilon=1.0, delta=0.0)
+    assert str(refused.value).count("delta=0.0 must be > 0") == 1

@@ -140,7 +140,7 @@ class TestProblem:
         )
         with pytest.raises(
             sdp.ParameterError,
-            match=r"epsilon=100\.5 must be <= 100: there is no privacy beyond it",
+            match=r"epsilon=100\.5 must be <= 100, which already protects nobody",
         ):
             put(epsilon=100.5)
         most = 1 << 22

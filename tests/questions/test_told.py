@@ -521,3 +521,9 @@ def test_bins_of_dates_keep_their_names_in_files(tmp_path):
     assert task_named("bins").declare(question.options).task.domain == Bins(
         edges=(15889.0, 15890.0, 15892.0)
     )
+
+
+def test_one_person_is_not_one_people():
+    answer = sdp.ask([True], "count", epsilon=1.0, model="central")
+    assert answer.title == "count of values, 1 person"
+    assert "The interval is about this one person: " in str(answer)

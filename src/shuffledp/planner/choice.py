@@ -28,7 +28,7 @@ from shuffledp.planner.question import (
     curators,
     list_early,
 )
-from shuffledp.planner.rows import Row, evaluate, measure
+from shuffledp.planner.rows import Row, evaluate, explain_all, measure
 from shuffledp.tasks import Count, Histogram, Mean, Sum, Words
 
 SAME = 1.25
@@ -197,7 +197,7 @@ def choose(
         )
     if best is None:
         none = f"the {trusted.value} model has none for {task.name}"
-        reasons = "; ".join(row.explain() for row in rows)
+        reasons = explain_all(rows)
         raise UnsupportedError(f"no protocol fits: {reasons or none}")
     if task == asked.task:
         return best.make()
@@ -302,7 +302,7 @@ def smallest_error(
         rows.append(replace(row, reason=reason))
     fine = [row for row in rows if row.available]
     if not fine:
-        raise UnsupportedError("no protocol fits: " + "; ".join(row.explain() for row in rows))
+        raise UnsupportedError(f"no protocol fits: {explain_all(rows)}")
     return min(fine, key=lambda row: math.inf if row.rmse is None else row.rmse)
 
 

@@ -38,7 +38,7 @@ from shuffledp.planner.question import (
     find_planned,
     hint_delta,
 )
-from shuffledp.planner.rows import Row, evaluate
+from shuffledp.planner.rows import Row, evaluate, explain_all
 from shuffledp.tasks import Histogram
 from shuffledp.tasks.groups import Grouped
 
@@ -340,7 +340,7 @@ class Plan:
         'binomial (central): delta=0.0 must b'
         """
         asked = (row for row in self.rows if row.model in self.limits.models)
-        return "; ".join(row.explain() for row in asked if not row.available)
+        return explain_all(row for row in asked if not row.available)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and None, as they are written in JSON.

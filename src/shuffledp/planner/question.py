@@ -206,7 +206,7 @@ class Problem:
             raise ParameterError(
                 "epsilon",
                 epsilon,
-                f"must be <= {_LARGEST_EPSILON:g}: there is no privacy beyond it",
+                f"must be <= {_LARGEST_EPSILON:g}, which already protects nobody",
             )
         question = find_planned(task).declare(options).task if isinstance(task, str) else task
         question = question.fit(n, epsilon)

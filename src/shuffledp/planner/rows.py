@@ -7,7 +7,7 @@ as nobody. There the search is over how many people share a value, the rest havi
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -684,3 +684,18 @@ def measure_sight(made: ShuffleProtocol | Mechanism, n: int) -> int | None:
         return None if predict is None else predict(n).find_count(LEVEL)
     find_count = made.offers.find_count
     return None if find_count is None else find_count(LEVEL)
+
+
+def explain_all(rows: Iterable[Row]) -> str:
+    """Say why none of them is available, in one line: each reason once.
+
+    >>> none = [Row(protocol=name, model=Model.LOCAL, reason="never") for name in ("rr", "krr")]
+    >>> explain_all(none)
+    'rr, krr (local): never'
+    """
+    alike: dict[tuple[str, str | None], list[str]] = {}
+    for row in rows:
+        alike.setdefault((row.model.value, row.reason), []).append(row.protocol)
+    return "; ".join(
+        f"{', '.join(names)} ({model}): {reason}" for (model, reason), names in alike.items()
+    )

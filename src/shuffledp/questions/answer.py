@@ -404,7 +404,8 @@ class Answer(Release):
         of += "" if self.by is None else f" by {shorten_label(self.by)}"
         out = sum((self.invalid or {}).values())
         left = f" ({out:,} left out)" if out else ""
-        return f"{self.task}{of}, {self.n:,} people{tell_whose(self.where)}{left}"
+        people = "1 person" if self.n == 1 else f"{self.n:,} people"
+        return f"{self.task}{of}, {people}{tell_whose(self.where)}{left}"
 
     @property
     def dropped(self) -> str | None:

@@ -110,7 +110,8 @@ def tell_people(n: int, *, several: bool = False) -> str:
     """
     said = "The intervals are" if several else "The interval is"
     covers = "they cover" if several else "it covers"
-    return f"{said} about these {n:,} people: {covers} the noise, and no sampling error."
+    people = "this one person" if n == 1 else f"these {n:,} people"
+    return f"{said} about {people}: {covers} the noise, and no sampling error."
 
 
 def tell_moments(moments: str | None) -> list[str]:
