@@ -287,6 +287,12 @@ def test_a_closed_survey_shows_its_result(browser, place, demonstration):
         csv, xlsx = (page.get_attribute(f"a[download$={kind}]", "href") for kind in ("csv", "xlsx"))
         assert csv == f"{demonstration['results']}/results.csv"
         assert page.request.get(csv).status == page.request.get(xlsx).status == 200
+        drawn = "sent the answer to one question only, chosen at random"
+        assert drawn not in said
+        shown["results"][0]["promise"]["one_question"] = True
+        page.reload()
+        page.wait_for_selector("#result svg")
+        assert drawn in page.inner_text("#result")
         visit.check()
 
 

@@ -105,10 +105,11 @@ export function splitPairs(labels) {
 function showQuestion(question, results) {
   const answers = results.map((each) => each.questions[question.name]);
   const last = answers[answers.length - 1], rows = last.estimate.map((/** @type {any} */ row) => nameRow(question, row)), of = last.of ?? last.people;
+  const drawn = results[results.length - 1].promise?.one_question; // which answers they are is hidden among the servers' messages
   const heading = question.part ? `${question.part}: ${question.text}` : question.text;
   const section = make("section", { class: "question" }, make("h2", { dir: "auto" }, heading),
     make("p", { class: "soft" }, say("result.people", { n: last.people, round: results[results.length - 1].window + 1 })
-      + (of > last.people ? ` ${say("result.sample", { n: of })}` : "")));
+      + (of > last.people ? ` ${say("result.sample", { n: of })}` : drawn ? ` ${say("result.drawn", { n: of })}` : "")));
   if (last.found) section.append(make("p", {}, say("result.found", { n: last.found.found_95 })));
   if (!rows.length) {
     section.append(make("p", {}, say("result.noWord")));
