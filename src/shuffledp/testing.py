@@ -24,7 +24,7 @@ This is the only module that imports pytest; `import shuffledp` does not load it
 
 import json
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -127,13 +127,17 @@ class ScriptedWords:
 
     def __init__(self, script: Sequence[int]) -> None:
         self._script = list(script)
-        self.probability = Fraction(1)
+        self.bits = 0
+
+    @property
+    def probability(self) -> Fraction:
+        return Fraction(1, 1 << self.bits)
 
     def words(self, count: int, bits: int = 64) -> Words:
         if count and not self._script:
             raise _EndOfScriptError(count * bits)
         number = self._script.pop(0) if count else 0
-        self.probability /= 1 << count * bits
+        self.bits += count * bits
         words = [number >> bits * i & ((1 << bits) - 1) for i in range(count)]
         return np.array(words, dtype=word_type(bits))
 
@@ -158,11 +162,11 @@ def enumerate_outcomes(
     >>> enumerate_outcomes(lambda source: int(source.words(3, 1).sum()))[2]
     Fraction(3, 8)
     """
-    law: dict[Outcome, Fraction] = {}
+    found = Counter[tuple[Outcome, int]]()
     tapes = 0
-    scripts: list[tuple[int, ...]] = [()]
+    scripts = deque[tuple[int, ...]]([()])
     while scripts:
-        script = scripts.pop()
+        script = scripts.popleft()  # the shortest: whether there are too many is known soon
         source = ScriptedWords(script)
         try:
             outcome = run(source)
@@ -172,7 +176,10 @@ def enumerate_outcomes(
             scripts.extend((*script, number) for number in range(1 << end.bits))
             continue
         tapes += 1
-        law[outcome] = law.get(outcome, Fraction(0)) + source.probability
+        found[outcome, source.bits] += 1
+    law: dict[Outcome, Fraction] = {}
+    for (outcome, bits), times in found.items():
+        law[outcome] = law.get(outcome, Fraction(0)) + Fraction(times, 1 << bits)
     return law
 
 
