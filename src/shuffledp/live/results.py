@@ -106,16 +106,29 @@ def _count_asked(answer: Mapping[str, Any]) -> int:
     return int(answer.get("of", answer["people"]))
 
 
-def _tell_people(answer: Mapping[str, Any]) -> str:
+def _tell_people(answer: Mapping[str, Any], promise: Mapping[str, Any]) -> str:
     """Say whom the numbers are about; with one random question in each report, not all of them answered this one.
 
-    >>> _tell_people({"people": 776, "of": 1501})
+    >>> _tell_people({"people": 776, "of": 1501}, {"one_question": True})
     '1,501 people, 776 of whom answered this question'
+
+    Servers that add noise hide among it who answered which:
+
+    >>> _tell_people({"people": 1502}, {"one_question": True})
+    '1,502 people, each of whom answered one question only, chosen at random'
     """
     answered, people = answer["people"], _count_asked(answer)
-    if answered == people:
-        return f"{people:,} people"
-    return f"{people:,} people, {answered:,} of whom answered this question"
+    if answered < people:
+        return f"{people:,} people, {answered:,} of whom answered this question"
+    if promise.get("one_question"):
+        return f"{people:,} people, each of whom answered one question only, chosen at random"
+    return f"{people:,} people"
+
+
+def _introduce(name: str, result: Mapping[str, Any]) -> str:
+    """Say which window the numbers of a question are from, and whom they are about."""
+    people = _tell_people(result["questions"][name], result.get("promise", {}))
+    return f"Window {result['window']}: {people}"
 
 
 def _tell_found(answer: Mapping[str, Any]) -> list[str]:
@@ -138,7 +151,7 @@ def show_text(collection: Collection, results: Sequence[Mapping[str, Any]]) -> s
         lines += ["", question.text]
         for result in results:
             answer = result["questions"][question.name]
-            lines.append(f"Window {result['window']}: {_tell_people(answer)}")
+            lines.append(_introduce(question.name, result))
             if answer["estimate"]:
                 picture = draw(question, result)
                 lines.append(as_text(picture, limit=len(picture.rows)))
@@ -156,7 +169,7 @@ def show_page(collection: Collection, results: Sequence[Mapping[str, Any]]) -> s
         parts.append(f"<h2 dir=auto>{html.escape(question.text)}</h2>")
         for result in results:
             answer = result["questions"][question.name]
-            parts.append(say(f"Window {result['window']}: {_tell_people(answer)}"))
+            parts.append(say(_introduce(question.name, result)))
             if answer["estimate"]:
                 parts.append(as_html(draw(question, result)))
             parts += map(say, _tell_found(answer))

@@ -358,6 +358,20 @@ def test_numbers_of_one_random_question_are_about_everybody():
     assert "0,way,776,1501,yes,738.49," in write_csv([result])
 
 
+def test_who_answered_which_question_is_hidden_among_messages_of_the_servers():
+    from shuffledp.live.results import show_page, show_text
+
+    row = {"label": "yes", "value": 738.49, "stderr": 31.2, "low": 660.12, "high": 816.88}
+    answer = {"people": 1502, "of": 1502, "estimate": [row]}
+    asked = {"window": 0, "level": 0.95, "questions": {"way": answer, "home": answer}}
+    drawn = "1,502 people, each of whom answered one question only, chosen at random"
+    for one in (True, False):
+        result = {**asked, "promise": {"one_question": one}}
+        for shown in (show_text(COLLECTION, [result]), show_page(COLLECTION, [result])):
+            assert (f"Window 0: {drawn}" in shown) is one
+            assert "Window 0: 1,502 people" in shown
+
+
 def test_keys_that_others_may_read_are_refused(tmp_path):
     secrets = sdp.live.ShufflerSecrets(
         outer=live.outer_secrets(COLLECTION), sign=live.secret("shuffler")
