@@ -65,6 +65,28 @@ def test_of_rows(shuffledp, trips):
     assert any("at most 2 of a person" in note for note in found["notes"])
 
 
+def test_messages_of_rows_have_no_shares(shuffledp, trips, tmp_path):
+    """How many rows there are is not known, only how many there may be at most."""
+    sent, tally = tmp_path / "sent.parquet", tmp_path / "tally.json"
+    about = ("--column", "late", "--task", "count", *PERSON, *COMMON)
+    asked = tmp_path / "asked.toml"
+    question = 'task = "count"\ncolumn = "late"\nof = "rows"\nmax_rows = 2\n'
+    asked.write_text(
+        'epsilon = 8.0\ndelta = 1e-4\nperson = "user_id"\n'
+        f"[questions.late]\n{question}[questions.again]\n{question}"
+    )
+    for given, shared in (
+        (("randomize", trips, *about, "--of", "rows", "--max-rows", 2), False),
+        (("randomize", trips, *about), True),
+        (("randomize", asked, trips), False),
+    ):
+        assert shuffledp(*given, "--out", sent, "--force").exit_code == 0
+        shuffledp("tally", sent, "--out", tally, "--force")
+        found = json.loads(shuffledp("estimate", tally, "--json").stdout)
+        for each in found.get("questions", {"": found}).values():
+            assert all(("share" in row) is shared for row in each["estimate"])
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

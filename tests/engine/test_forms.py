@@ -77,6 +77,11 @@ def test_a_reading_that_makes_no_sense(change, said):
         Reading.read_dict({**plain, **change})
     assert Reading.read_dict({**plain, "groups": ["a", "b"]}).groups.names == ("a", "b")
     assert Reading.read_dict({**plain, "hidden": 0}).hidden == 0
+    assert "of_rows" not in plain
+    of_rows = Reading(name="x", task="count", of_rows=True)
+    assert Reading.read_dict(of_rows.to_dict()) == of_rows
+    with pytest.raises(sdp.ParameterError, match="of_rows='yes' must be true or false"):
+        Reading.read_dict({**plain, "of_rows": "yes"})
 
 
 def test_a_form_there_and_back():

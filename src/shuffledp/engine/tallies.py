@@ -69,6 +69,8 @@ class Reading:
     """How many of the last groups, or bins, are not shown: those of people, or places, without a value."""
     moments: str | None = None
     """What dates are counted in, days or seconds since 1970-01-01; None: there are none."""
+    of_rows: bool = False
+    """Whether it counts rows, of which a person may have several."""
 
     @classmethod
     def of(
@@ -127,6 +129,7 @@ class Reading:
             **({"at": list(self.at)} if self.at else {}),
             **({"hidden": self.hidden} if self.hidden else {}),
             **({} if self.moments is None else {"moments": self.moments}),
+            **({"of_rows": True} if self.of_rows else {}),
         }
 
     @classmethod
@@ -150,6 +153,7 @@ class Reading:
             at=tuple(map(float, content.get("at", ()))),
             hidden=whole("hidden", content.get("hidden", 0), at_least=0),
             moments=_read_moments(content.get("moments")),
+            of_rows=_read_flag("of_rows", content.get("of_rows", False)),
         )
 
 
@@ -157,6 +161,12 @@ def _read_moments(name: str | None) -> str | None:
     if name is not None and name not in MOMENTS:
         raise ParameterError("moments", name, f"must be one of {', '.join(MOMENTS)}")
     return name
+
+
+def _read_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ParameterError(name, value, "must be true or false")
+    return value
 
 
 def _read_names(k: int, names: Sequence[str] | None) -> Categories:

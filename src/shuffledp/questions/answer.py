@@ -118,6 +118,7 @@ class QuestionAnswer:
             level=level,
             notes=reading.notes,
             moments=reading.moments,
+            of_rows=reading.of_rows,
         )
 
     @property
@@ -296,6 +297,7 @@ class Answer(Release):
             task=task if asked is None else asked.task,
             by=None if asked is None else asked.by,
             moments=None if asked is None else asked.moments,
+            of_rows=asked is not None and asked.of_rows,
             protocol=protocol,
             estimate=collected.estimate,
             level=level,

@@ -119,11 +119,13 @@ class Part:
         question, made = self.question, self.protocol
         if not isinstance(made, ShuffleProtocol):
             own = remark_on(self.task)
-            return Reading(name=name, task=question.task, by=question.shown_by, notes=own)
+            by, rows = question.shown_by, question.of_rows
+            return Reading(name=name, task=question.task, by=by, notes=own, of_rows=rows)
         by = question.shown_by
         reading = Reading.of(name, question.task, self.task, made, by, question.hidden)
         moments = self.column.moments
-        return replace(reading, bins=date_bins(reading.bins, self.task, moments), moments=moments)
+        bins = date_bins(reading.bins, self.task, moments)
+        return replace(reading, bins=bins, moments=moments, of_rows=question.of_rows)
 
     def convert(self, estimate: Estimate) -> Estimate:
         """Return the answer to the question, from that of its protocol."""
@@ -256,8 +258,7 @@ class Prepared:
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
             answered = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
-            rows = part.question.of_rows
-            answers.append(replace(answered, moments=part.column.moments, of_rows=rows))
+            answers.append(replace(answered, moments=part.column.moments))
             answers = join_mean(answers, self.ratios)
         return SurveyAnswer(
             name=self.survey.title,
