@@ -172,3 +172,24 @@ def test_dates_come_back_from_messages(tmp_path):
     alone = asked.prepare({"day": days}, rng=sdp.SeededWords(1), sent=True)
     found = sdp.Answer.of(sdp.tally_file(alone.randomize(tmp_path / "n.parquet").path))
     assert found.to_dict()["estimate"][0]["value"].startswith("2024-03-15")
+
+
+@pytest.mark.parametrize(
+    ("given", "at", "said"),
+    [
+        (DAYS, ["2012-02-01", "2012-03-01"], "2012-02-01 to 2012-03-01"),
+        ([each % 100 for each in range(900)], [30, 60.5], "30 to 60.5"),
+    ],
+    ids=["dates", "numbers"],
+)
+def test_a_range_says_which_one(tmp_path, given, at, said):
+    ends = YEAR if given is DAYS else {"lower": 0, "upper": 99}
+    answer = sdp.ask(given, "range", **PROMISE, **ends, at=at)
+    assert [row["label"] for row in answer.to_dict()["estimate"]] == [said]
+    assert answer.title == f"range {said} of values, 900 people"
+    shown = answer.plot(tmp_path / "range.svg").read_text()
+    assert f"<!-- {said}: " in shown
+    one = sdp.Question(name="x", task="range", column="x", options={**ends, "at": at})
+    survey = sdp.Survey.of(one, epsilon=9.0, delta=1e-6)
+    sent = survey.prepare({"x": given}, sent=True).randomize(tmp_path / "m.parquet")
+    assert sdp.Answer.of(sdp.tally_file(sent.path)).picture.rows[0].label == said

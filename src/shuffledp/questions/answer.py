@@ -17,6 +17,7 @@ import numpy as np
 from shuffledp.core import __version__
 from shuffledp.core.analyzer import Estimate
 from shuffledp.core.display import (
+    MOMENTS,
     Moment,
     Number,
     Picture,
@@ -127,14 +128,41 @@ class QuestionAnswer:
         shown = show_answer(self.task, self.estimate, self.level)
         if self.of_rows:
             shown = replace(shown, people=None)
+        if (ends := self.ends) is not None:
+            shown = replace(shown, rows=tuple(row._replace(label=ends) for row in shown.rows))
         if self.moments is None:
             return shown
         return write_dates(shown, self.moments, values=task_named(self.task).dated)
 
     @property
+    def ends(self) -> str | None:
+        """The two ends of a range; None: it is not about one.
+
+        >>> from shuffledp import ask
+        >>> ask([3, 4, 5] * 500, "range", lower=0, upper=9, at=[3, 4], epsilon=1, delta=1e-6).question.ends
+        '3 to 4'
+        """
+        if self.task != "range":
+            return None
+        from shuffledp.numerics.leaves import LeafError
+
+        law = self.estimate.error
+        if not isinstance(law, LeafError):
+            return None
+        make = None if self.moments is None else MOMENTS[self.moments]
+        return " to ".join(
+            f"{end:.12g}" if make is None else f"{make(end)}" for end in law.question.at
+        )
+
+    @property
+    def asked(self) -> str:
+        """What is asked, in a few words."""
+        return self.task if self.ends is None else f"{self.task} {self.ends}"
+
+    @property
     def title(self) -> str:
         """The question in a line."""
-        return f"{shorten_label(self.name)}: {name_task(self.task, self.by)}"
+        return f"{shorten_label(self.name)}: {name_task(self.asked, self.by)}"
 
     to_pandas = to_pandas
     to_polars = to_polars
@@ -407,7 +435,7 @@ class Answer(Release):
         out = sum((self.invalid or {}).values())
         left = f" ({out:,} left out)" if out else ""
         people = "1 person" if self.n == 1 else f"{self.n:,} people"
-        return f"{self.task}{of}, {people}{tell_whose(self.where)}{left}"
+        return f"{self.question.asked}{of}, {people}{tell_whose(self.where)}{left}"
 
     @property
     def dropped(self) -> str | None:
@@ -477,7 +505,7 @@ class Answer(Release):
         finds = (
             self.by is not None
             or task_named(self.task).bins
-            or [row.label for row in shown.rows] == [self.task]
+            or [row.label for row in shown.rows] in ([self.task], [self.question.ends])
             or shown.curve is not None
             or (shown.limits is not None and len(shown.rows) > 1)
         )
