@@ -1,6 +1,9 @@
 """Published answers, read back: numbers, labels, limits and the level of their intervals."""
 
+import io
 import math
+import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -87,10 +90,62 @@ def test_tables_for_spreadsheets_have_a_row_for_each_label_and_say_who_was_asked
     answers = {"q": {"people": 40, "of": 70, "estimate": [row]}, "r": {"people": 40, "estimate": [{**row, "label": "b"}]}}  # fmt: skip
     lines = results.write_csv([{"window": 3, "questions": answers}]).splitlines()
     assert lines == [
-        "window,question,people,of,label,value,stderr,low,high",
-        "3,q,40,70,'=1,3.0,1.5,0.5,5.5",
-        "3,r,40,40,b,3.0,1.5,0.5,5.5",
+        "window,question,people,of,label,value,stderr,low,high,level,epsilon,delta,title",
+        "3,q,40,70,'=1,3.0,1.5,0.5,5.5,0.95,,,",
+        "3,r,40,40,b,3.0,1.5,0.5,5.5,0.95,,,",
     ]
+    assert results.write_csv([]) == f"{lines[0]}\r\n"
+    asked = {"title": "-Pets", "level": 0.9, "promise": {"epsilon": 1.0, "delta": 1e-08}}
+    (_, line, _) = results.write_csv([{"window": 0, "questions": answers, **asked}]).splitlines()
+    assert line == "0,q,40,70,'=1,3.0,1.5,0.5,5.5,0.9,1.0,1e-08,'-Pets"
     for sign in "=+-@\t\r":
         answers["r"]["estimate"][0]["label"] = f"{sign}x"
         assert f"'{sign}x" in results.write_csv([{"window": 3, "questions": answers}])
+
+
+def test_workbooks_have_a_sheet_about_the_promise():
+    answers = {"q": {"people": 40, "estimate": [{"label": "x", **ROW}]}}
+    promise = {
+        "epsilon": 1.0,
+        "delta": 1e-08,
+        "noise": "devices",
+        "composed": True,
+        "one_question": False,
+    }
+    about = {
+        "title": "=Pets",
+        "collection": "ab",
+        "level": 0.9,
+        "promise": promise,
+        "not_private": ["how many came"],
+    }
+    result = {"window": 0, "questions": answers, "one_operator": False, "version": "1", **about}  # fmt: skip
+    with zipfile.ZipFile(io.BytesIO(results.write_xlsx([result]))) as book:
+        names = re.findall(r'<sheet name="(\w+)"', book.read("xl/workbook.xml").decode())
+        first, second = (
+            book.read(f"xl/worksheets/sheet{number}.xml").decode() for number in (1, 2)
+        )
+        related = book.read("xl/_rels/workbook.xml.rels").decode()
+    assert names == ["results", "about"]
+    assert re.findall(r'Id="(\w+)" .*?Target="([^"]+)"', related) == [
+        ("rId1", "worksheets/sheet1.xml"),
+        ("rId2", "worksheets/sheet2.xml"),
+    ]
+    head = re.findall(r">([^<>]+)<", first.partition("</row>")[0])
+    assert head == ["window", "question", "people", "of", "label", "value", "stderr", "low", "high"]
+    rows = [re.findall(r">([^<>]+)<", row) for row in second.split("</row>")[:-1]]
+    assert rows == [
+        ["title", "=Pets"],
+        ["collection", "ab"],
+        ["level", "0.9"],
+        ["epsilon", "1.0"],
+        ["delta", "1e-08"],
+        ["noise", "devices"],
+        ["composed", "yes"],
+        ["one_question", "no"],
+        ["one_operator", "no"],
+        ["version", "1"],
+        ["not_private", "how many came"],
+    ]
+    with zipfile.ZipFile(io.BytesIO(results.write_xlsx([]))) as book:
+        assert b"<sheetData></sheetData>" in book.read("xl/worksheets/sheet2.xml")

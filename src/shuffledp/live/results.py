@@ -198,12 +198,26 @@ def _list_rows(results: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 
 
 def write_csv(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the results as a table: one line per window, question and row."""
+    """Return the results as a table: one line per window, question and row, which repeats what holds for all of them."""
     lines = io.StringIO()
     writer = csv.writer(lines)
-    for row in _list_rows(results):
-        writer.writerow([_disarm(cell) if isinstance(cell, str) else cell for cell in row])
+    writer.writerow([*_HEAD, *_SHARED])
+    for result in results:
+        shared = _list_shared(result)
+        for row in _list_rows([result])[1:]:
+            cells = [*row, *shared]
+            writer.writerow([_disarm(cell) if isinstance(cell, str) else cell for cell in cells])
     return lines.getvalue()
+
+
+_SHARED = ["level", "epsilon", "delta", "title"]
+
+
+def _list_shared(result: Mapping[str, Any]) -> list[Any]:
+    """List the level of the intervals, what was promised, and what the collection is called."""
+    promise = result.get("promise", {})
+    named = (promise.get("epsilon", ""), promise.get("delta", ""), result.get("title", ""))
+    return [_find_level(result), *named]
 
 
 def _disarm(label: str) -> str:
@@ -224,17 +238,20 @@ _TYPES = f"""{_OPEN}<Types xmlns="{_OFFICE}/package/2006/content-types">\
 <Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>\
 <Override PartName="/xl/workbook.xml" ContentType="{XLSX}.main+xml"/>\
 <Override PartName="/xl/worksheets/sheet1.xml" \
+ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>\
+<Override PartName="/xl/worksheets/sheet2.xml" \
 ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>"""
 _WORKBOOK = f"""{_OPEN}<workbook xmlns="{_OFFICE}/spreadsheetml/2006/main" \
 xmlns:r="{_OFFICE}/officeDocument/2006/relationships"><sheets>\
-<sheet name="results" sheetId="1" r:id="rId1"/></sheets></workbook>"""
+<sheet name="results" sheetId="1" r:id="rId1"/><sheet name="about" sheetId="2" r:id="rId2"/></sheets></workbook>"""
 
 
-def _relate(kind: str, target: str) -> str:
-    return (
-        f'{_OPEN}<Relationships xmlns="{_OFFICE}/package/2006/relationships"><Relationship Id="rId1" '
-        f'Type="{_OFFICE}/officeDocument/2006/relationships/{kind}" Target="{target}"/></Relationships>'
+def _relate(kind: str, *targets: str) -> str:
+    related = (
+        f'<Relationship Id="rId{number}" Type="{_OFFICE}/officeDocument/2006/relationships/{kind}" Target="{target}"/>'
+        for number, target in enumerate(targets, 1)
     )
+    return f'{_OPEN}<Relationships xmlns="{_OFFICE}/package/2006/relationships">{"".join(related)}</Relationships>'
 
 
 def _write_cell(value: Any) -> str:
@@ -249,22 +266,51 @@ def _write_cell(value: Any) -> str:
     return f"<c><v>{value!r}</v></c>"
 
 
+def _write_sheet(rows: Sequence[Sequence[Any]]) -> str:
+    body = "".join(f"<row>{''.join(map(_write_cell, row))}</row>" for row in rows)
+    return f'{_OPEN}<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{body}</sheetData></worksheet>'
+
+
 def write_xlsx(results: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return the same as a workbook of one sheet; texts are texts there, whatever they begin with."""
-    rows = "".join(f"<row>{''.join(map(_write_cell, row))}</row>" for row in _list_rows(results))
-    sheet = f'{_OPEN}<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{rows}</sheetData></worksheet>'
+    """Return a workbook: a sheet of the results, and one of what holds for all of them.
+
+    Texts are texts there, whatever they begin with.
+    """
     parts = {
         "[Content_Types].xml": _TYPES,
         "_rels/.rels": _relate("officeDocument", "xl/workbook.xml"),
         "xl/workbook.xml": _WORKBOOK,
-        "xl/_rels/workbook.xml.rels": _relate("worksheet", "worksheets/sheet1.xml"),
-        "xl/worksheets/sheet1.xml": sheet,
+        "xl/_rels/workbook.xml.rels": _relate(
+            "worksheet", "worksheets/sheet1.xml", "worksheets/sheet2.xml"
+        ),
+        "xl/worksheets/sheet1.xml": _write_sheet(_list_rows(results)),
+        "xl/worksheets/sheet2.xml": _write_sheet(_list_about(results)),
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(zipfile.ZipInfo(name), content)
     return packed.getvalue()
+
+
+def _list_about(results: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """List what holds for all windows, by name: which collection it is, the level, the promise, what is not private.
+
+    >>> _list_about([{"title": "Pets", "promise": {"epsilon": 1.0, "composed": True}, "not_private": ["people"]}])
+    [['title', 'Pets'], ['level', 0.95], ['epsilon', 1.0], ['composed', 'yes'], ['not_private', 'people']]
+    """
+    if not results:
+        return []
+    last = results[-1]
+    known = {name: last[name] for name in ("title", "collection") if name in last}
+    known |= {"level": _find_level(last), **last.get("promise", {})}
+    known |= {name: last[name] for name in ("one_operator", "version") if name in last}
+    rows = [[name, _say_flag(value)] for name, value in known.items()]
+    return [*rows, *(["not_private", text] for text in last.get("not_private", ()))]
+
+
+def _say_flag(value: Any) -> Any:
+    return value if not isinstance(value, bool) else "yes" if value else "no"
 
 
 def describe_collection(collection: Collection) -> dict[str, Any]:
