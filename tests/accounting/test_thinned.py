@@ -34,6 +34,18 @@ def test_equals_the_two_dimensional_sum(share, epsilon):
     assert gaining - 1e-13 <= noise.bound_gaining(epsilon) <= gaining * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.02])
+@pytest.mark.parametrize(
+    ("star", "share", "r", "p"), [(0.2, 0.6, 0.04, 0.2), (0.15, 0.85, 4.6, 0.04)]
+)
+def test_little_noise_gains_on_both_sides(star, share, r, p, epsilon):
+    """With little of a flood the shift also raises the diagonals that it moves towards."""
+    losing, gaining = brute_force(star, share, r, p, epsilon, size=200)
+    noise = ThinnedNoise(epsilon_star=star, share=share, flood=NegativeBinomialFlood(r=r, p=p))
+    assert losing - 1e-13 <= noise.bound_losing(epsilon) <= losing * (1 + 1e-6) + 1e-9
+    assert gaining - 1e-13 <= noise.bound_gaining(epsilon) <= gaining * (1 + 1e-6) + 1e-9
+
+
 def test_the_whole_noise_is_that_of_the_formula():
     flood = NegativeBinomialFlood(r=20.0, p=0.85)
     thinned = ThinnedNoise(epsilon_star=0.8, share=1.0, flood=flood)

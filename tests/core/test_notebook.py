@@ -69,6 +69,10 @@ class TestBars:
         assert float(down["fill-opacity"]) < 1
         assert "fill-opacity" not in up
 
+    def test_nothing_but_zero_starts_at_the_left(self):
+        (bar,) = bars(row(0.0, 0.0, 0.0))
+        assert int(bar["x"]) == 2  # the margin
+
     def test_intervals_stay_inside(self):
         shown = Page(as_html(Picture(rows=(row(1.0, -5.0, 9.0), row(2.0, 1.0, 3.0)), level=0.95)))
         places = [int(x) for _, each in shown.shapes if "stroke-width" in each for x in re.findall(r"M(\d+)|H(\d+)", each["d"])[0] if x]  # fmt: skip

@@ -67,6 +67,12 @@ class TestHash:
             expected = sum(slow_bucket(a, b, j, hashing.r, g) == y for a, b, y in reports)
             assert counts[j] == expected
 
+    def test_the_law_is_listed_unless_it_is_too_long(self):
+        few = LocalHashing(k=60, g=3, epsilon0=1.0, word_bits=12)
+        assert sum(few.pmf(7).values()) == 1
+        with pytest.raises(sdp.UnsupportedError, match="the law has 2\\^18 hash functions"):
+            LocalHashing(k=200, g=3, epsilon0=1.0, word_bits=18).pmf(7)
+
     def test_more_than_65536_categories(self):
         hashing = make_local(k=70_000, epsilon=2.0, word_bits=64).randomizer
         values = np.array([0, 65_535, 65_536, 69_999, 3])

@@ -1,5 +1,7 @@
 """Reports: what is bound to what. Every way to move a ciphertext elsewhere must fail."""
 
+import hashlib
+
 import pytest
 
 import live_support as live
@@ -111,6 +113,8 @@ def test_the_report_id_depends_on_collection_window_and_inners():
         report_id(COLLECTION, 0, inners[::-1]),
     }
     assert len(ids) == 4
+    content = b"shuffledp/1 report\0" + COLLECTION.id + (7).to_bytes(4, "big") + inners
+    assert report_id(COLLECTION, 7, inners) == hashlib.sha256(content).digest()[:16]
 
 
 def test_report_size_is_equal_for_every_value_and_tape():

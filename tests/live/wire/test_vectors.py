@@ -97,6 +97,8 @@ def test_the_sealed_report_opens():
     collection = Collection.read(case["document"].encode(), bytes.fromhex(case["collection_id"]))
     plains = encode_answers(collection, dict(ANSWERS), Listed(case["words"]))
     assert [plain.hex() for plain in plains] == case["plains"]
+    inners = b"".join(map(bytes.fromhex, case["inners"]))
+    assert report_id(collection, case["window"], inners).hex() == case["report_id"]
     check_upload(collection, bytes.fromhex(case["upload"]), case["plains"])
 
 
