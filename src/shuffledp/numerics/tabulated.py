@@ -271,9 +271,15 @@ def _table(
     """
     weights, tail = _weights(step, limit, first, bits, most)
     total = sum(weights)
-    shares, off = [], 0  # twice what rounding moves, in units of 1 / (2^bits total)
-    for weight in weights:
-        share, rest = divmod((weight << bits + 1) + total, 2 * total)
+    # Many of a long tail are rounded to 0: there is nothing to divide.
+    tiny, end = total - 1 >> bits + 1, len(weights)
+    while end > 1 and weights[end - 1] <= tiny:
+        end -= 1
+    # Twice what rounding moves, in units of 1 / (2^bits total).
+    off = sum(weights[end:]) << bits + 1
+    shares, twice = [], 2 * total
+    for weight in weights[:end]:
+        share, rest = divmod((weight << bits + 1) + total, twice)
         shares.append(share)
         off += abs(total - rest)
     # What rounding left over goes where it changes least, relatively.
