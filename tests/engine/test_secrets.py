@@ -112,8 +112,15 @@ def test_a_result_goes_to_a_file_that_says_its_format(tmp_path, name):
 
 
 def test_what_is_not_a_column_is_refused_without_quoting_a_value():
-    for values in (np.array([[SECRET, 2], [3, 4]]), np.array([SECRET + 1j])):
-        with pytest.raises(sdp.DataError, match=r"^the values are not one column: \w+$"):
+    for values, said in (
+        (
+            np.array([[SECRET, 2], [3, 4], [5, 6]]),
+            r"data of shape \(3, 2\) must be one column, of shape \(n,\): choose one, such as data\[:, 0\]",
+        ),
+        (np.array(SECRET), r"data of shape \(\) must be one column, of shape \(n,\)"),
+        (np.array([SECRET + 1j]), r"the values are not one column: \w+"),
+    ):
+        with pytest.raises(sdp.DataError, match=f"^{said}$"):
             take_column(values)
     with pytest.raises(sdp.DataError, match="int is not a column of values"):
         take_column(SECRET)

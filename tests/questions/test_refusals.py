@@ -222,3 +222,24 @@ def test_only_a_shuffle_needs_a_delta():
         assert sdp.Survey.read({**given, "model": "central"}).delta == 0.0
         with pytest.raises(sdp.DataError, match=r"delta is missing|delta=0.0 must be > 0 and < 1"):
             sdp.Survey.read(given)
+
+
+def test_what_is_missing_must_be_given():
+    with pytest.raises(
+        sdp.ParameterError, match=r"^epsilon must be given: the privacy loss, at most"
+    ):
+        sdp.ask([True, False] * 50, "count", delta=1e-6)
+
+
+@pytest.mark.parametrize("on_invalid", ["error", "null=drop"])
+def test_dates_are_not_moved_to_the_ends_of_numbers(on_invalid):
+    days = np.array(["2024-01-31", "2024-02-01"], dtype="datetime64[D]")
+    said = r"outside the domain 0 \.\. 1 \(it is a date: ends may be dates, such as 2024-12-31\)$"
+    with pytest.raises(sdp.DataError, match=said):
+        sdp.ask(days, "mean", **CENTRAL, lower=0, upper=1, on_invalid=on_invalid)
+
+
+def test_lists_are_no_files():
+    answer = sdp.ask([True, False] * 500, "count", epsilon=1, delta=1e-6)
+    assert "\nThis machine sees every value." in str(answer)
+    assert "On a file" not in str(answer)

@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
@@ -351,9 +352,10 @@ class Coder:
         value = array[position].as_py()
         said = _complain(fault, self.domain)
         fraction = _is_fraction(value, self.domain)
-        meant = _suspect(value, self.domain) if fault == UNKNOWN and not fraction else ""
+        doubtful = fault == UNKNOWN or isinstance(value, date)
+        meant = _suspect(value, self.domain) if doubtful and not fraction else ""
         # To leave out what was only written in another way would leave out a part of the range.
-        misread = fault == UNKNOWN and (meant or fraction)
+        misread = bool(meant) or (fault == UNKNOWN and fraction)
         advice = "" if misread else _advise(fault, self.domain, self.on_invalid)
         if meant:  # one hint, and the one that helps
             said = said.partition(" (")[0]
@@ -368,6 +370,9 @@ class Coder:
             if _is_fraction(value, self.domain):
                 said = _complain(UNKNOWN, self.domain)
                 raise PositionError(value, position, f"{said}; on_invalid leaves out no fractions")
+
+
+_IS_DATE = " (it is a date: ends may be dates, such as 2024-12-31)"
 
 
 def _is_fraction(value: object, domain: Domain) -> bool:
@@ -394,6 +399,8 @@ def _suspect(value: object, domain: Domain) -> str:
     >>> _suspect("$27.60", Reals(lower=0, upper=250, steps=10))
     " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` '$' removes them)"
     """
+    if isinstance(value, date) and isinstance(domain, Integers | Reals | Cells | Bins):
+        return _IS_DATE
     if not isinstance(value, str):
         return ""
     if isinstance(domain, Bits):
@@ -404,7 +411,7 @@ def _suspect(value: object, domain: Domain) -> str:
         dates = timed and any(read_moment(name) is not None for name in _list_names(domain))
         return " (it has a time of day: `bins` counts moments between `edges`)" if dates else ""
     if moment is not None:
-        return " (it is a date: ends may be dates, such as 2024-12-31)"
+        return _IS_DATE
     known = (
         (
             _THOUSANDS,

@@ -337,6 +337,10 @@ def _as_arrow(values: Any) -> Any:
     convert = getattr(values, "to_arrow", None)  # Polars
     if convert is not None:
         return convert()
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple) and len(shape) != 1:
+        hint = ": choose one, such as data[:, 0]" if len(shape) > 1 else ""
+        raise DataError(f"data of shape {shape} must be one column, of shape (n,){hint}")
     if not _has_type(values):
         return spell_out(_list_objects(values))
     try:

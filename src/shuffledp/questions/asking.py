@@ -294,6 +294,8 @@ def ask(
             missing_person=missing_person,
         ),
     )
+    if epsilon is None:
+        raise ParameterError("epsilon", None, "must be given: the privacy loss, at most, such as 1")
     survey = Survey.of(
         question,
         epsilon=positive("epsilon", epsilon),

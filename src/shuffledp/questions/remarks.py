@@ -34,8 +34,8 @@ UNITS = {
     "row": "Each row is taken to be one person, so the promise protects one row.",
 }
 """The unit of a promise, in words."""
-_REHEARSAL = (
-    TRUST
+_REHEARSAL = (  # of a list or a frame, too
+    TRUST.replace("On a file, this", "This")
     + " It would be off by about {} (RMSE) at the same epsilon, with delta = 0 and without counting on honest "
     "people."
 )

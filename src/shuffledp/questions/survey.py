@@ -289,7 +289,7 @@ class Survey:
         elif delta is None:
             raise UnsupportedError(
                 "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; "
-                "on a file, model central needs none"
+                "where one machine may see the data, model central needs none"
             )
         if question.protocol is not None and max_messages is not None:
             raise UnsupportedError("max_messages is for choosing a protocol: leave out protocol")
