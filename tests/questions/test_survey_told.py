@@ -139,7 +139,8 @@ class TestSurvey:
         [
             (
                 {},
-                "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; on a file, model",
+                "the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; "
+                "where one machine may see the data, model central needs none",
             ),
             (
                 {"model": "local", "delta": 1e-6, "honest": 0.5},

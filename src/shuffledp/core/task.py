@@ -305,6 +305,11 @@ class Task(ABC):
         return ()
 
     @classmethod
+    def ends(cls, estimate: Estimate) -> tuple[float, ...] | None:
+        """Return the two ends between which people were counted; None if the question has none."""
+        return None
+
+    @classmethod
     def details(cls, estimate: Estimate) -> Mapping[str, Any]:
         """Return the fields of a result beyond its numbers, for JSON."""
         return {}

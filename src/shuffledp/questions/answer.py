@@ -142,17 +142,11 @@ class QuestionAnswer:
         >>> ask([3, 4, 5] * 500, "range", lower=0, upper=9, at=[3, 4], epsilon=1, delta=1e-6).question.ends
         '3 to 4'
         """
-        if self.task != "range":
-            return None
-        from shuffledp.numerics.leaves import LeafError
-
-        law = self.estimate.error
-        if not isinstance(law, LeafError):
+        ends = task_named(self.task).ends(self.estimate)
+        if ends is None:
             return None
         make = None if self.moments is None else MOMENTS[self.moments]
-        return " to ".join(
-            f"{end:.12g}" if make is None else f"{make(end)}" for end in law.question.at
-        )
+        return " to ".join(f"{end:.12g}" if make is None else f"{make(end)}" for end in ends)
 
     @property
     def asked(self) -> str:

@@ -273,7 +273,7 @@ class Survey:
         >>> asked = Question(name="home", task="count", column="home")
         >>> Survey.of(asked, epsilon=1.0)
         Traceback (most recent call last):
-        shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; on a file, model central needs none
+        shuffledp.core.errors.UnsupportedError: the shuffle model needs delta: choose it far below 1/n, such as 1e-8 for a million people; where one machine may see the data, model central needs none
         """
         if question.by is not None:
             check_grouped(question.kind)

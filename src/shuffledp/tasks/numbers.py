@@ -269,6 +269,13 @@ class Range(_Distributed):
     answer = total = "the count"
     people = True
 
+    @classmethod
+    def ends(cls, estimate: Estimate) -> tuple[float, ...] | None:
+        from shuffledp.numerics.leaves import LeafError
+
+        law = estimate.error
+        return law.question.at if isinstance(law, LeafError) else None
+
     def sensitivity(self, n: int) -> float:
         return 1
 
