@@ -420,3 +420,40 @@ class TestPeopleNeeded:
         result = shuffledp(*self.ASKED, *more)
         assert result.exit_code != 0
         assert message in result.output
+
+
+ASKED = {
+    "learn": ("learn", *HOME, *PROMISE),
+    "test": ("test", *HOME, "--epsilon", "1", "--model", "local", "--distance", "0.5"),
+    "robust": ("robust", "count", "people.csv", "--column", "home", "--groups", "3", *PROMISE),
+    "frequencies": ("frequencies", "few.csv", "--column", "way", "--epsilon", "1"),
+}
+
+
+class TestWhomTheyProtect:
+    """No column says which person a row is about: the promise is to a row, and every answer says so."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, people):
+        people.with_name("few.csv").write_text("way\n" + "car\nbus\ncar\n" * 10)
+
+    @pytest.mark.parametrize("words", ASKED.values(), ids=ASKED)
+    def test_it_is_said_and_charged(self, shuffledp, people, words):
+        said = shuffledp(*words, *BUDGET)
+        assert said.exit_code == 0, said.output
+        unit = "Each row is taken to be one person, so the promise protects one row."
+        assert " ".join(said.stdout.split()).count(unit) == 1
+        (entry,) = sdp.ledger.Ledger(people.parent / "l.json").entries()
+        assert entry.note["unit"] == "row"
+        assert json.loads(shuffledp(*words, "--json").stdout)["unit"] == "row"
+
+    def test_nobody_is_protected_by_no_promise(self, shuffledp, people):
+        said = shuffledp("learn", *HOME, "--model", "none")
+        assert "one row" not in " ".join(said.stdout.split())
+
+    def test_whom_intervals_are_about(self, shuffledp, people):
+        """A share of the population is off by the sampling error, too."""
+        said = " ".join(shuffledp(*ASKED["learn"]).stdout.split())
+        assert "about the raw shares among these people, too: they cover the noise, and no" in said
+        told = json.loads(shuffledp(*ASKED["learn"], "--json").stdout)
+        assert told["intervals_about"] == "these people"

@@ -147,6 +147,21 @@ def test_what_json_holds(name, say):
     assert [path for path in sorted(paths) if find_field(command, path) is None] == []
 
 
+ABOUT_PEOPLE = ("run", "estimate", "randomize", "learn", "test", "robust", "frequencies")
+
+
+@pytest.mark.parametrize("name", [each for each in COMMANDS if each.split()[0] in ABOUT_PEOPLE])
+def test_every_answer_names_its_unit(name, say):
+    from shuffledp.questions import UNITS
+
+    result, text = say(COMMANDS[name].replace(BUDGET, ""))
+    assert result.exit_code == 0, text
+    unit = "person" if "--person" in COMMANDS[name] else "row"
+    assert UNITS[unit] in " ".join(text.split())
+    result, _ = say(f"{COMMANDS[name].replace(BUDGET, '')} --json")
+    assert json.loads(result.stdout[: result.stdout.rindex("}") + 1])["unit"] == unit
+
+
 REFUSED = {
     "plan": "plan histogram --k 5 --n 1000 --error 3 --delta 1e-6 --local-epsilon 3",
     "plan small": "plan count --n 1000 --epsilon 0.01 --delta 1e-3 --local-epsilon 3 --max-bytes 100",

@@ -7,6 +7,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
+from live import server_support
 from live.serve.test_report_command import ANSWERS, call, network
 from live.test_roles import refused
 from shuffledp.live.design import Settings, choose_protocols, make_collection
@@ -122,7 +123,8 @@ def test_the_command_prints_floor_promise_and_id_before_it_sends(network, tmp_pa
     lines = done.output.splitlines()
     assert lines[0] == f"Collection {shuffler.collection.id.hex()}"
     assert lines[1].startswith(
-        "Promise, if shuffler and analyzer do not conspire: epsilon = 4, delta = 0.01 (for all reports"
+        "Promise, if shuffler and analyzer do not conspire and 20 of the reports of a batch come from honest devices: "
+        "epsilon = 4, delta = 0.01 (for all reports"
     )
     assert "the floor" not in lines[2]
     assert "local epsilon = 3: somebody who thought yes" in done.output
@@ -147,3 +149,10 @@ def test_windows_of_the_past_are_not_asked_for(tmp_path):
     assert (
         refused(device.answer, live.make_collection(windows=windows), SAID, time.time()) == "closed"
     )
+
+
+def test_noise_of_the_servers_counts_on_no_honest_report(capsys):
+    from shuffledp.cli.report import _tell_price
+
+    _tell_price(server_support.make_collection())
+    assert "if shuffler and analyzer do not conspire: epsilon = 3, " in capsys.readouterr().out

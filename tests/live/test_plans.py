@@ -125,7 +125,7 @@ PLANS = {
         "home: rr 2; moves 1.313",
         "age: duchi 1 0 120 120; moves 2.164",
         "One report can move an answer by up to 4.33 people",
-        "The devices add the noise: standard errors are up to 1.9 % of the people, or of the "
+        "The devices add the noise: if all answers are equally frequent, standard errors are up to 1.9 % of the people, or of the "
         "range of a number; if the servers did, up to 1.99 % of the people, or of the range "
         "of a number.",
     ],
@@ -203,7 +203,7 @@ PLANS = {
         "devices, limited by the floor; 0.1418 / 3; all 1; 50000 of 50000; error 0.002843; 106 bytes",
         "w: local_prefixes letters None 16 3 20-24 5 7250-9134; moves inf",
         "By how many people one report can move w is not known",
-        "The devices add the noise: standard errors are up to 143 people. The servers cannot add it: question 'w': "
+        "The devices add the noise: if all answers are equally frequent, standard errors are up to 143 people. The servers cannot add it: question 'w': "
         'words cannot have noise of the servers, since nobody can list their bins: write noise = "devices".',
     ],
     "words beside a count": [
@@ -217,14 +217,14 @@ PLANS = {
         "devices, limited by the floor; 0.7683 / 3; all 1; 3000 of 3000; error 0.0058038; 104 bytes",
         "by: krr 3 6; moves 1.3144",
         "One report can move an answer by up to 1.32 people",
-        "The devices add the noise: standard errors are up to 0.581 % of the people, or of the range "
+        "The devices add the noise: if all answers are equally frequent, standard errors are up to 0.581 % of the people, or of the range "
         "of a number; if the servers did, up to 0.601 % of the people, or of the range of a number.",
     ],
     "whichever is better for few": [
         "servers, limited by the servers' noise; 1 / 3; all 1; 80 of 80; error 0.065105; 104 bytes",
         "way: server_noise 3 5 32 1 0.56346; moves 1.262",
         "One report can move an answer by up to 1.27 people",
-        "The servers add the noise: standard errors are up to 5.21 people; if the "
+        "The servers add the noise: if all answers are equally frequent, standard errors are up to 5.21 people; if the "
         "devices did, up to 9.89 people.",
     ],
     "whichever is better for many": [
@@ -252,7 +252,7 @@ PLANS = {
         "way: server_noise 3 5 32 2 0.56346; moves 2.524",
         "home: server_noise 3 16 2 1.1269; moves 2.2096",
         "One report can move an answer by up to 2.53 people",
-        "The servers add the noise: standard errors are up to 23.4 people; if the "
+        "The servers add the noise: if all answers are equally frequent, standard errors are up to 23.4 people; if the "
         "devices did, up to 38.1 people.",
     ],
     "servers, one unasked": [
@@ -268,7 +268,7 @@ PLANS = {
         "age: server_noise 1 0 39 1 0.43824 1 120; moves 2.164",
         "gifts: server_noise 2 0 33 1 0.54782 2 10; moves 1.4696",
         "One report can move an answer by up to 4.33 people",
-        "The servers add the noise: standard errors are up to 2.87 % of the people, or of the "
+        "The servers add the noise: if all answers are equally frequent, standard errors are up to 2.87 % of the people, or of the "
         "range of a number; if the devices did, up to 2.69 % of the people, or of the range of a "
         "number.",
     ],
@@ -320,7 +320,7 @@ PLANS = {
         "0.039586; 104 bytes",
         "way: server_noise 5 36 1 0.5; moves 1",
         "One report can move an answer by up to 1 person",
-        "The servers add the noise: standard errors are up to 3.96 people; if the "
+        "The servers add the noise: if all answers are equally frequent, standard errors are up to 3.96 people; if the "
         "devices did, with the usual floor, up to 10.3 people.",
     ],
     "servers and sums by group": [
@@ -334,7 +334,7 @@ PLANS = {
         "bytes",
         "town: server_noise 6000 63640 1 32 16 64; moves 1.001",
         "One report can move an answer by up to 1.01 people",
-        "The servers add the noise: standard errors are up to 11.3 people; if the devices did, with "
+        "The servers add the noise: if all answers are equally frequent, standard errors are up to 11.3 people; if the devices did, with "
         "the usual floor, up to 60.4 people.",
     ],
     "many categories twice": [

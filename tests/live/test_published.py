@@ -90,14 +90,16 @@ def test_tables_for_spreadsheets_have_a_row_for_each_label_and_say_who_was_asked
     answers = {"q": {"people": 40, "of": 70, "estimate": [row]}, "r": {"people": 40, "estimate": [{**row, "label": "b"}]}}  # fmt: skip
     lines = results.write_csv([{"window": 3, "questions": answers}]).splitlines()
     assert lines == [
-        "window,question,people,of,label,value,stderr,low,high,level,epsilon,delta,title",
-        "3,q,40,70,'=1,3.0,1.5,0.5,5.5,0.95,,,",
-        "3,r,40,40,b,3.0,1.5,0.5,5.5,0.95,,,",
+        "window,question,people,of,label,value,stderr,low,high,level,"
+        "epsilon,delta,composed,reports_per_device,noise,honest,min_batch,title",
+        "3,q,40,70,'=1,3.0,1.5,0.5,5.5,0.95,,,,,,,,",
+        "3,r,40,40,b,3.0,1.5,0.5,5.5,0.95,,,,,,,,",
     ]
     assert results.write_csv([]) == f"{lines[0]}\r\n"
-    asked = {"title": "-Pets", "level": 0.9, "promise": {"epsilon": 1.0, "delta": 1e-08}}
+    promise = live.make_collection().pledge.to_dict() | {"epsilon": 1.0, "delta": 1e-08}
+    asked = {"title": "-Pets", "level": 0.9, "promise": {**promise, "composed": False}}
     (_, line, _) = results.write_csv([{"window": 0, "questions": answers, **asked}]).splitlines()
-    assert line == "0,q,40,70,'=1,3.0,1.5,0.5,5.5,0.9,1.0,1e-08,'-Pets"
+    assert line == "0,q,40,70,'=1,3.0,1.5,0.5,5.5,0.9,1.0,1e-08,no,1,devices,1.0,20,'-Pets"
     for sign in "=+-@\t\r":
         answers["r"]["estimate"][0]["label"] = f"{sign}x"
         assert f"'{sign}x" in results.write_csv([{"window": 3, "questions": answers}])

@@ -63,6 +63,8 @@ class InferenceOptions(ColumnOptions):
         return {**asked, "rng": self.rng, **more}
 
 
+_UNIT = "row"
+"""Whom these commands promise something: no column says which person a row is about."""
 _UNPROTECTED = "the model 'none' adds no noise: the answer is exact, and protects nobody"
 
 
@@ -98,13 +100,15 @@ class People:
 
     def note(self, task: str, protocol: str) -> dict[str, Any]:
         """Return what a ledger writes down about the answer."""
-        return {"task": task, "column": self.column, "protocol": protocol, "n": self.n}
+        named = {"task": task, "column": self.column, "protocol": protocol, "n": self.n}
+        return {**named, "unit": _UNIT}
 
     @property
     def record(self) -> dict[str, Any]:
         """The same, for programs."""
         return {
             "column": self.column,
+            "unit": _UNIT,
             "rows": self.rows,
             "invalid": self.invalid,
             "not_private": list(self.not_private),
@@ -154,6 +158,7 @@ def read_column(
         exposed.insert(0, sdp.questions.SEEDED)
     if given.model == "none":
         exposed.insert(0, _UNPROTECTED)
+    unit = () if given.model == "none" else (sdp.questions.UNITS[_UNIT],)
     people = People(
         codes=coded.codes,
         domain=domain,
@@ -162,7 +167,7 @@ def read_column(
         seed=given.seed,
         invalid=invalid,
         for_operator=for_operator,
-        notes=(*declared.notes, *_check_delta(given, len(coded.codes))),
+        notes=(*unit, *declared.notes, *_check_delta(given, len(coded.codes))),
         not_private=tuple(exposed),
     )
     return people, declared.task

@@ -31,6 +31,7 @@ from shuffledp.cli._terminal import (
 from shuffledp.core.display import as_text, make_picture
 
 _SHOWN = 10
+_UNIT = "row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,8 @@ def frequencies(
             record = _make_record(released, column, given.seed)
             outputs.write(out, partial(sdp.engine.write_result, record))
             note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
-            with charge(spending, released.guarantee, {**note, "n": released.n}, err=as_json):
+            note |= {"unit": _UNIT, "n": released.n}
+            with charge(spending, released.guarantee, note, err=as_json):
                 try:
                     outputs.publish()
                 finally:
@@ -98,6 +100,7 @@ def _make_record(
         "certain": released.certain,
         "level": released.level,
         "n": released.n,
+        "unit": _UNIT,
         "epsilon": released.guarantee.epsilon,
         "delta": released.guarantee.delta,
         "model": released.guarantee.model.value,
@@ -128,3 +131,4 @@ def _show(released: sdp.engine.Frequencies) -> None:
     share = min(sum(released.values[:_SHOWN]) / released.n, 1)
     say(f"The first {_SHOWN} values cover about {share:.0%} of the people.")
     say(f"{released.n:,} people; {released.guarantee}")
+    say(sdp.questions.UNITS[_UNIT])

@@ -13,6 +13,7 @@ from shuffledp.cli._live import describe_collection, read_pairs, tell_simulated
 from shuffledp.cli._options import FileOptions, OnInvalidOption, WhereOption, spread
 from shuffledp.cli._terminal import explain_errors, tell
 from shuffledp.core.privacy import round_up
+from shuffledp.core.protocol import honest_users
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +137,12 @@ def _tell_price(collection: sdp.live.wire.Collection) -> None:
     if texts.consent:
         tell(f"By answering you agree to this: {texts.consent}")
     tell(f"Collection {collection.id.hex()}")
+    needed = "do not conspire"
+    if pledge.noise is sdp.live.wire.Noise.DEVICES:
+        honest = honest_users(pledge.min_batch, pledge.honest)
+        needed += f" and {honest:,} of the reports of a batch come from honest devices"
     tell(
-        f"Promise, if shuffler and analyzer do not conspire: epsilon = {epsilon}, delta = {delta} (for {several})."
+        f"Promise, if shuffler and analyzer {needed}: epsilon = {epsilon}, delta = {delta} (for {several})."
     )
     tell(f"Floor, what is left if everybody else conspires: {pledge.describe_floor()}.")
 

@@ -167,6 +167,7 @@ class Learned:
             "epsilon": None if promise is None else promise.epsilon,
             "delta": None if promise is None else promise.delta,
             "level": level,
+            "intervals_about": "these people",
             "estimate": [dict(zip(_NAMES, row, strict=True)) for row in self._rows(level)],
             "expected_tv": self.expected_tv,
             "expected_tv_sample": self.expected_tv_sample,
@@ -201,6 +202,7 @@ class Learned:
         1   0.7500      0.7500            0   0.7500 .. 0.7500
         Distance (total variation) to the distribution of the population: at most 0.0862 with probability 95%, at most 0.02501 on average.
         Distance to the shares among these people: at most 0 on average.
+        The intervals are about the raw shares among these people, too: they cover the noise, and no sampling error.
         empirical: nothing is promised to anybody.
         """
         lines = align([_heads(level), *self._cells(level)])
@@ -229,6 +231,7 @@ class Learned:
             "Distance (total variation) to the distribution of the population: at most "
             f"{bound} with probability {100 * level:.15g}%, at most {expected} on average.",
             f"Distance to the shares among these people: at most {noise} on average.",
+            "The intervals are about the raw shares among these people, too: they cover the noise, and no sampling error.",
             f"{self.protocol}: {promised}.",
         ]
 

@@ -504,7 +504,7 @@ def compare_noise(survey: Survey, settings: Settings, design: Design) -> str:
         return f"{round_up(people * error, 3)} people"
 
     mine, others = ("servers", "devices") if design.served else ("devices", "servers")
-    plain = f"The {mine} add the noise: standard errors are up to {show(design)}"
+    plain = f"The {mine} add the noise: if all answers are equally frequent, standard errors are up to {show(design)}"
     try:
         other = choose_other(survey, settings, design)
     except ShuffledpError as error:

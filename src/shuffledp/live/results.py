@@ -210,14 +210,16 @@ def write_csv(results: Sequence[Mapping[str, Any]]) -> str:
     return lines.getvalue()
 
 
-_SHARED = ["level", "epsilon", "delta", "title"]
+_PROMISED = ["epsilon", "delta", "composed", "reports_per_device", "noise", "honest", "min_batch"]
+"""The promise, and what it is about: all reports of a device together or each of them, and whose noise is counted on."""
+_SHARED = ["level", *_PROMISED, "title"]
 
 
 def _list_shared(result: Mapping[str, Any]) -> list[Any]:
     """List the level of the intervals, what was promised, and what the collection is called."""
     promise = result.get("promise", {})
-    named = (promise.get("epsilon", ""), promise.get("delta", ""), result.get("title", ""))
-    return [_find_level(result), *named]
+    named = (_say_flag(promise.get(name, "")) for name in _PROMISED)
+    return [_find_level(result), *named, result.get("title", "")]
 
 
 def _disarm(label: str) -> str:

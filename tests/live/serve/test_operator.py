@@ -162,7 +162,7 @@ def test_the_preview_says_whose_noise_it_is_and_what_the_other_would_give():
     found = Planner().preview(content)
     assert (found["noise"], found["local_epsilon"], found["floor"]) == ("servers", None, None)
     assert found["compared"].startswith(
-        "The servers add the noise: standard errors are up to 3.96 people; if the devices did, with the usual floor, up to "
+        "The servers add the noise: if all answers are equally frequent, standard errors are up to 3.96 people; if the devices did, with the usual floor, up to "
     )
     (way,) = found["questions"]
     assert max(row["high"] - row["value"] for row in way["estimate"]) < 8
