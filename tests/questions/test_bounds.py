@@ -360,7 +360,7 @@ class TestBudget:
     def test_a_budget_that_is_too_small_is_refused_before_anybody_is_asked(
         self, tmp_path, monkeypatch, epsilon
     ):
-        monkeypatch.setattr(Prepared, "_answer_one", lambda *_: pytest.fail("people were asked"))
+        monkeypatch.setattr(Prepared, "_run", lambda *_: pytest.fail("people were asked"))
         ledger, budget = tmp_path / "l.json", sdp.ledger.Budget(epsilon=epsilon, delta=1e-6)
         with pytest.raises(sdp.BudgetError, match="refused"):
             ask(np.full(5_000, 9.0), rng=None, ledger=ledger, budget=budget)

@@ -154,7 +154,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ran:
+class Ran:
     """What a run on a column gives."""
 
     estimate: Estimate
@@ -199,11 +199,6 @@ class Prepared:
         return made.with_people(self.people) if isinstance(made, ShuffleProtocol) else made
 
     @property
-    def seed(self) -> int | None:
-        """The seed of the noise; None if it is secure."""
-        return self.rng.seed if isinstance(self.rng, SeededWords) else None
-
-    @property
     def where(self) -> Filter | None:
         """Whom the survey is about."""
         return self.parts[0].column.where
@@ -245,7 +240,7 @@ class Prepared:
         if spending is not None:
             spending.check(self.protocol.guarantee, self.note)
         if self.survey.alone and self.lone is None:
-            return self._answer_one(level, report)
+            return self.tell(self._run(self.parts[0], report), level)
         from shuffledp.questions.ratios import answer_mean, join_mean
 
         if self.lone is not None:
@@ -280,7 +275,7 @@ class Prepared:
         """Return the estimate of every part."""
         return [ran.estimate for _, ran in self._run_all(report)]
 
-    def _run_all(self, report: Report | None) -> Iterator[tuple[Part, _Ran]]:
+    def _run_all(self, report: Report | None) -> Iterator[tuple[Part, Ran]]:
         """Ask everybody every question, or each person the one that was drawn."""
         for part, taken in zip(self.parts, self._draw_questions(), strict=True):
             with self.survey.locate(part.question):
@@ -290,21 +285,22 @@ class Prepared:
     def _tell_operator(self, said: str | None) -> str | None:
         return " ".join(each for each in (self.for_operator, said) if each) or None
 
-    def _answer_one(self, level: float, report: Report | None) -> Answer:
-        (part,) = self.parts
-        made, column = part.protocol, part.column
-        ran = self._run(part, report)
-        public, private = describe_invalid(part.policy, ran.invalid or {})
+    def tell(self, ran: Ran, level: float) -> Answer:
+        """Return the answer to the one question that was asked, with all that holds for it."""
+        part, made = self.parts[0], self.protocol
+        column, policy = part.column, part.policy
+        asked = part.question if self.lone is None else self.lone.question
+        public, private = describe_invalid(policy, ran.invalid or {})
         made = made.with_people(ran.n) if isinstance(made, ShuffleProtocol) else made
         answered = QuestionAnswer(
-            name=part.question.name,
-            task=part.question.task,
-            by=part.question.shown_by,
+            name=asked.name,
+            task=asked.task,
+            by=asked.shown_by,
             protocol=made,
             estimate=ran.estimate,
             level=level,
-            moments=column.moments,
-            of_rows=part.question.of_rows,
+            moments=column.moments if self.lone is None else self.lone.moments,
+            of_rows=asked.of_rows,
         )
         return Answer(
             protocol=made,
@@ -317,23 +313,23 @@ class Prepared:
             where=column.where,
             rows=None if column.reduced else ran.rows,
             invalid=None if column.reduced else public,
-            people=part.question.people,
-            on_invalid=part.policy,
-            seed=self.seed,
+            people=asked.people,
+            on_invalid=policy,
+            seed=self.rng.seed if isinstance(self.rng, SeededWords) else None,
             notes=self.notes,
             not_private=self.not_private,
-            population=part.question.population,
+            population=asked.population,
             for_operator=self._tell_operator(private),
         )
 
-    def _run(self, part: Part, report: Report | None) -> _Ran:
+    def _run(self, part: Part, report: Report | None) -> Ran:
         """Estimate from the answers of everybody to one question."""
         read = part.counted if part.early is None else part.early.result()
         if part.grouped is not None:
             return self._run_grouped(part, part.grouped)
         if isinstance(part.task, Grouped) and part.pairs is None:
             return self._run_pairs(part, read)
-        pairs = part.pairs
+        pairs, made = part.pairs, part.protocol
         asked = part.task if pairs is None else spread_groups(part.task)
         common: dict[str, Any] = {
             "engine": self.engine if pairs is None or self.engine.local else Memory(),
@@ -342,18 +338,17 @@ class Prepared:
             "report": report,
             "found": read if isinstance(read, Headcount) else None,
         }
-        column, dealt = part.column if pairs is None else pairs.column, False
-        if isinstance(part.protocol, ShuffleProtocol):
-            answered: Any = run_file(part.protocol, column, domain=asked.domain, **common)
-            dealt = answered.dealt
+        column = part.column if pairs is None else pairs.column
+        if isinstance(made, ShuffleProtocol):
+            answered: Any = run_file(made, column, domain=asked.domain, **common)
+            people, dealt = answered.n, answered.dealt
         else:
-            answered = release_column(part.protocol, asked, column, **common)
-        curated = not isinstance(part.protocol, ShuffleProtocol)
-        people = answered.n // asked.values if curated else answered.n  # a curator counts values
+            answered = release_column(made, asked, column, **common)
+            people, dealt = answered.n // asked.values, False  # a curator counts values
         if not self.survey.alone:
             self._check_people(people)
         source = answered if pairs is None else pairs
-        return _Ran(
+        return Ran(
             estimate=part.convert(answered.estimate),
             n=people,
             rows=source.rows,
@@ -361,7 +356,7 @@ class Prepared:
             dealt=dealt,
         )
 
-    def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> _Ran:
+    def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> Ran:
         """Estimate from pairs of answer and group, which nobody has read one by one yet."""
         assert isinstance(part.task, Grouped)
         if isinstance(read, np.ndarray):
@@ -370,13 +365,13 @@ class Prepared:
             given: dict[str, Any] = {"on_invalid": part.policy, "rng": self.rng}
             counts = count_pairs(part.both, part.task.domain, self.engine, **given)
         self._check_people(int(counts.sum()))
-        return _Ran(estimate=self._estimate_pairs(part, counts), n=int(counts.sum()))
+        return Ran(estimate=self._estimate_pairs(part, counts), n=int(counts.sum()))
 
-    def _run_grouped(self, part: Part, grouped: CodeCounts) -> _Ran:
+    def _run_grouped(self, part: Part, grouped: CodeCounts) -> Ran:
         """Estimate from pairs that were counted to count the people."""
         if isinstance(part.protocol, ShuffleProtocol):
             part.protocol.check_users(grouped.n)
-        return _Ran(
+        return Ran(
             estimate=self._estimate_pairs(part, grouped.counts),
             n=grouped.n,
             rows=grouped.rows,
@@ -393,7 +388,7 @@ class Prepared:
             tally = tally_counts(part.protocol, counts, words, self.engine.threads)
         return part.convert(part.protocol.analyzer.estimate(tally))
 
-    def _run_sample(self, part: Part, taken: Bools) -> _Ran:
+    def _run_sample(self, part: Part, taken: Bools) -> Ran:
         """Estimate from the answers of some of the people what all of them would have said."""
         from shuffledp.protocols.one_question import scale_up
 
@@ -409,7 +404,7 @@ class Prepared:
         )
         estimate = scale_up(answered.estimate, part.shuffled, int(taken.sum()), self.people)
         invalid = None if isinstance(part.task, Grouped) else answered.invalid
-        return _Ran(estimate=part.convert(estimate), n=answered.n, invalid=invalid)
+        return Ran(estimate=part.convert(estimate), n=answered.n, invalid=invalid)
 
     def _make_job(self, part: Part, report: Report | None) -> Job:
         """Say what the devices of one question read."""

@@ -164,7 +164,7 @@ class Ratio:
         """Return the curator's noise for both sums at once."""
         return geometric.make(epsilon=epsilon, sensitivity=2 * self.most * _GRID, k=2)
 
-    def release(self, mechanism: Mechanism, rng: WordSource | None) -> Estimate:
+    def release(self, mechanism: ShuffleProtocol | Mechanism, rng: WordSource | None) -> Estimate:
         """Return the mean of a curator."""
         assert isinstance(mechanism, geometric.Geometric)
         counts: Counts = self.rows.array.to_numpy()
@@ -237,38 +237,11 @@ def prepare_curated(
 
 def answer_mean(ready: "Prepared", ratio: Ratio, level: float, report: Report | None) -> Answer:
     """Answer a mean that was asked by itself, from its two sums."""
-    made, dealt = ready.parts[0].protocol, False
+    from shuffledp.questions.prepared import Ran
+
     if ready.plan is not None:
-        shared = ready.in_force
-        assert isinstance(shared, ShuffleProtocol)
-        made = shared
         estimate = ratio.combine(*ready.estimate_all(report))
         dealt = all(part.shuffled.dealt for part in ready.parts)
     else:
-        assert not isinstance(made, ShuffleProtocol)
-        estimate = ratio.release(made, ready.rng)
-    column = ready.parts[0].column
-    answered = QuestionAnswer(
-        name=ratio.question.name,
-        task=ratio.question.task,
-        protocol=made,
-        estimate=estimate,
-        level=level,
-        moments=ratio.moments,
-    )
-    return Answer(
-        protocol=made,
-        answers=(answered,),
-        n=ready.people,
-        column=column.name,
-        engine=ready.engine,
-        dealt=dealt,
-        files=tuple(file.path for file in column.files),
-        where=column.where,
-        people=ratio.question.people,
-        on_invalid=ready.parts[0].policy,
-        seed=ready.seed,
-        notes=ready.notes,
-        not_private=ready.not_private,
-        for_operator=ready.for_operator,
-    )
+        estimate, dealt = ratio.release(ready.parts[0].protocol, ready.rng), False
+    return ready.tell(Ran(estimate=estimate, n=ready.people, dealt=dealt), level)

@@ -4,7 +4,6 @@ from shuffledp.show.curves import error_curves, privacy_curves
 from shuffledp.show.estimates import (
     check_picture,
     compare_errors,
-    compare_histograms,
     name_page,
     plot_estimate,
     state_finding,
@@ -15,7 +14,6 @@ __all__ = [
     "MODEL_COLOURS",
     "check_picture",
     "compare_errors",
-    "compare_histograms",
     "error_curves",
     "name_page",
     "plot_estimate",

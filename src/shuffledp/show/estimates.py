@@ -397,43 +397,6 @@ _STYLE = (
 )
 
 
-def compare_histograms(
-    truth: ArrayLike,
-    estimates: Mapping[str, Estimate],
-    path: Path,
-    *,
-    labels: tuple[str, ...],
-    title: str,
-    subtitle: str = "",
-    level: float = 0.95,
-) -> Path:
-    """Draw the true histogram and each estimate of it side by side, and save the picture.
-
-    Every estimate has a panel with its intervals, in front of the truth in grey. The suffix of
-    `path` chooses the format: .png, .svg or .pdf.
-
-    >>> import tempfile
-    >>> import shuffledp as sdp
-    >>> protocol = sdp.protocols.krr.make_local(k=2, epsilon=1.0)
-    >>> estimate = sdp.run(protocol, [0, 0, 1] * 1000)
-    >>> path = Path(tempfile.mkdtemp()) / "pets.png"
-    >>> compare_histograms([2000, 1000], {"local": estimate}, path, labels=("cat", "dog"),
-    ...                    title="Pets").name
-    'pets.png'
-    """
-    counts = np.asarray(truth, dtype=np.float64)
-    with use_fonts(title, subtitle, *labels, *estimates):
-        figure, axes = _make_panels(counts, estimates, labels, title, subtitle)
-        ends = [counts]
-        for place, (name, estimate) in enumerate(estimates.items(), start=1):
-            colour = colour_of(name, place - 1)
-            ends += _draw_estimate(axes[place], name, estimate, counts, level, colour)
-        low, high = min(0.0, float(np.min(ends))), max(1.0, float(np.max(ends)))
-        for panel in axes:  # with room for the numbers
-            panel.set_xlim(low - 0.03 * (high - low), high + 0.45 * (high - low))
-        return save(figure, path)
-
-
 def _check_sizes(
     counts: Floats, estimates: Mapping[str, Estimate], labels: tuple[str, ...]
 ) -> None:
@@ -446,32 +409,6 @@ def _check_sizes(
             raise MismatchError(
                 f"{name}: {np.size(estimate.value)} values, {len(counts)} counts, {len(labels)} labels"
             )
-
-
-def _make_panels(
-    counts: Floats,
-    estimates: Mapping[str, Estimate],
-    labels: tuple[str, ...],
-    title: str,
-    subtitle: str,
-) -> tuple[Figure, list[Axes]]:
-    """Return a panel with the truth and an empty one for each estimate; refuses sizes that do not agree."""
-    _check_sizes(counts, estimates, labels)
-    panels = 1 + len(estimates)
-    width, height = 1.3 + 3.6 * panels, 2.3 + 0.36 * len(counts)  # inches, as all that follows
-    figure = new_figure(width, height)
-    axes = list(figure.subplots(1, panels, sharey=True, squeeze=False)[0])
-    top, bottom = 1 - 1.6 / height, 0.5 / height
-    figure.subplots_adjust(left=1.1 / width, right=0.985, top=top, bottom=bottom, wspace=0.07)
-    figure.text(0.2 / width, 1 - 0.4 / height, title, fontsize=16, fontweight="bold", color=INK)
-    figure.text(
-        0.2 / width, 1 - 0.55 / height, subtitle, fontsize=10.5, color=INK, va="top", linespacing=1.5
-    )  # fmt: skip
-    for panel in axes:
-        _quieten(panel)
-    axes[0].invert_yaxis()
-    _draw_truth(axes[0], counts, labels)
-    return figure, axes
 
 
 def _quieten(axes: Axes) -> None:
@@ -492,28 +429,6 @@ def _draw_truth(axes: Axes, counts: Floats, labels: tuple[str, ...]) -> None:
     axes.barh(rows, counts, color=GREY, height=0.76)
     axes.set_yticks(rows, labels)
     _annotate(axes, counts, [_format_count(count) for count in counts])
-
-
-def _draw_estimate(
-    axes: Axes, name: str, estimate: Estimate, truth: Floats, level: float, colour: str
-) -> list[Floats]:
-    """Return how far the drawing goes to the left and to the right."""
-    rows = np.arange(len(truth))
-    value = np.asarray(estimate.value, dtype=np.float64)
-    low, high = (np.asarray(end, dtype=np.float64) for end in estimate.interval(level))
-    axes.set_title(name, loc="left", fontsize=11.5, color=colour, fontweight="bold", pad=8)
-    axes.barh(rows, truth, color=PALE, height=0.76)
-    axes.barh(rows, value, color=colour, height=0.38)
-    # Not around the value: that is not clipped, and an interval never leaves the range of the truth.
-    middle, radius = (low + high) / 2, (high - low) / 2
-    axes.errorbar(middle, rows, xerr=radius, fmt="none", ecolor=INK, capsize=3.5, lw=1.3)
-    notes = zip(value, radius, strict=True)
-    _annotate(
-        axes,
-        np.maximum(high, truth),
-        [f"{_format_count(v)} ± {format_ends(0.0, r, 0)[1]}" for v, r in notes],
-    )
-    return [np.minimum(low, value), np.maximum(high, value)]
 
 
 def _annotate(axes: Axes, ends: Floats, notes: list[str]) -> None:
