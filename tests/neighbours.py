@@ -201,6 +201,9 @@ _HALF = N // 2
 _NUMBERS = ((3,), (10, 0), (99,), (-1, 1e300), (1e308, 1e308), (1, 2) * 30)
 _GAPS = ((3,), (None,), ("", 3), ("zzz",), (99, None), (2,) * 40)
 _CATEGORIES = (("b",), ("zzz",), (None, "a"), ("a", "b", "other") * 20)
+_DAYS = {"lower": "2024-01-01", "upper": "2024-01-05"}
+_TWO_DAYS = ("2024-01-01", "2024-01-01", "2024-01-03", "2024-01-03")  # whose means are days
+_DATES = (("2024-01-02",), ("2024-01-01", "2024-01-02"), (None,), ("soon", "2024-01-04"))
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,16 @@ REDUCED = (
     Reduced("cdf or nothing", "cdf", {**_WHOLE, "at": [1, 3]}, _GAPS, "drop"),
     Reduced("variance or nothing", "variance", _WHOLE, _GAPS, "drop"),
     Reduced("bins or nothing", "bins", {"edges": [0, 3, 10]}, _GAPS, "drop"),
+    Reduced("bins or nothing by group", "bins", {"edges": [0, 3, 10], **_GROUPED}, _GAPS, "drop"),
+    Reduced("bins of rows", "bins", {"edges": [0, 3, 10], "reduce": "rows"}, _GAPS, "drop"),
+    Reduced("histogram of rows", "histogram", {**_WHOLE, "reduce": "rows"}, _GAPS, "drop"),
     Reduced("mean by group", "mean", {**_REAL, **_GROUPED}),
+    Reduced("mean of days", "mean", _DAYS, _DATES, "drop", _TWO_DAYS),
+    Reduced("median of days", "median", _DAYS, _DATES, "drop", _TWO_DAYS),
+    Reduced("range of days", "range", {**_DAYS, "at": ["2024-01-02", "2024-01-03"]}, _DATES, "drop",
+            _TWO_DAYS),
+    Reduced("variance of days by group", "variance", {**_DAYS, **_GROUPED}, _DATES, "drop",
+            _TWO_DAYS),
     Reduced("categories", "histogram", {**_NAMED, "max_categories": 2}, _CATEGORIES, "other",
             ("a", "b")),
     Reduced("categories of rows", "histogram", {**_NAMED, **_ROWS}, _CATEGORIES, "other",

@@ -139,8 +139,8 @@ def _tell_price(collection: sdp.live.wire.Collection) -> None:
     tell(f"Collection {collection.id.hex()}")
     needed = "do not conspire"
     if pledge.noise is sdp.live.wire.Noise.DEVICES:
-        honest = honest_users(pledge.min_batch, pledge.honest)
-        needed += f" and {honest:,} of the reports of a batch come from honest devices"
+        trusted = honest_users(pledge.min_batch, pledge.honest)
+        needed += f" and {trusted:,} of the reports of a batch come from honest devices"
     tell(
         f"Promise, if shuffler and analyzer {needed}: epsilon = {epsilon}, delta = {delta} (for {several})."
     )

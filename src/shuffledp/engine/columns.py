@@ -114,8 +114,8 @@ class Column:
 
     @property
     def fractional(self) -> bool:
-        """Whether the type of the values allows for fractions: text does, whatever it holds."""
-        if self.moments is not None:
+        """Whether the type of the values allows for fractions: text does, whatever it holds; means of days do, too."""
+        if self.moments is not None and not self.reduced:
             return self.moments == "seconds"
         return self._is_one_of(_FRACTIONAL + _TEXTS)
 

@@ -455,7 +455,7 @@ def _fill(
         column = replace(column, moments=None)
     elif nothing and isinstance(declared.task.domain, Integers | Reals | Cells):
         array = _limit(array, declared.task.domain)
-    if nothing:
+    if nothing and how is not Reduce.ROWS:  # everybody has a number of rows
         array = array.fill_null(_stand_in(task, array, by_group=by_group))
     # The value of a person is limited to the declared ends, of whatever rows it is made.
     beyond = Action.CLAMP if question.people is not None else Action.ERROR
@@ -564,7 +564,7 @@ def _stand_in(task: Task, array: Any, *, by_group: bool) -> Any:
         return pa.scalar(0, array.type)
     if isinstance(task, Range | Cdf):
         return pa.scalar(task.domain.upper, array.type)
-    if isinstance(domain, Integers | Reals | Cells) and by_group:
+    if isinstance(domain, Integers | Reals | Cells | Bins) and by_group:
         return pa.scalar(domain.lower, array.type)
     assert isinstance(domain, Categories | Bits)
     return pa.scalar(domain.labels[0 if by_group else -1], array.type)

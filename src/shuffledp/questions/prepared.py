@@ -129,15 +129,13 @@ class Part:
 
     def convert(self, estimate: Estimate) -> Estimate:
         """Return the answer to the question, from that of its protocol."""
-        converted, task = estimate, self.task
-        if isinstance(task, Grouped):
-            converted, hidden = task.convert(estimate), self.question.hidden
-            converted = (
-                leave_out(converted, task.domain.parts[1].size, hidden) if hidden else converted
-            )
-        elif self.question.hidden:
-            converted = leave_out(converted, task.domain.size, self.question.hidden)
-        return date_labels(converted, task, self.column.moments)
+        task, hidden = self.task, self.question.hidden
+        converted = task.convert(estimate) if isinstance(task, Grouped) else estimate
+        converted = date_labels(converted, task, self.column.moments)
+        if not hidden:
+            return converted
+        parts = task.domain.parts[1] if isinstance(task, Grouped) else task.domain
+        return leave_out(converted, parts.size, hidden)
 
     @property
     def both(self) -> tuple[Column, Column]:
