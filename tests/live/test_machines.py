@@ -217,8 +217,13 @@ def test_a_batch_that_is_still_to_be_counted_stays(published, tmp_path, state):
     published._db.execute("UPDATE batches SET state = ?", (state,))
     assert published.delete_batches(9e9) == ()
     assert (tmp_path / "a" / "batch-0.bin").exists()
-    published._db.execute("UPDATE batches SET state = 'refused'")
+
+
+@pytest.mark.parametrize("state", ["published", "refused", "expired"])
+def test_a_batch_that_nobody_will_count_again_is_deleted(published, tmp_path, state):
+    published._db.execute("UPDATE batches SET state = ?", (state,))
     assert published.delete_batches(9e9) == (0,)
+    assert not (tmp_path / "a" / "batch-0.bin").exists()
 
 
 OPEN = (Sending.PENDING, Sending.SENT)

@@ -365,7 +365,7 @@ def test_a_result_is_handed_over_once(tmp_path):
     fill(shuffler)
     shuffler.tick(1110.0)
     assert hand_over(shuffler, analyzer) == "published"
-    assert says(shuffler.batch, 0) == "not_ready: there is no batch of window 0 now"
+    assert says(shuffler.batch, 0) == "expired: the batch of window 0 was handed over, and deleted"
     assert shuffler.manifest(0, 1200.0)[0].messages == 50  # what it was can still be asked
 
 

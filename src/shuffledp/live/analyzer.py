@@ -51,6 +51,8 @@ _SCHEMA = (
     ("CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), identity BLOB NOT NULL)",),
 )
 
+FINAL = ("published", "refused", "expired")
+"""The states of windows that are done with."""
 Opener = Callable[[Collection, int, bytes, Octets], tuple[Octets, Bools]]
 """Opens the records of a window: plaintexts[n, 1 + message_size], and which of them could be opened."""
 
@@ -151,7 +153,7 @@ class Analyzer:
         return dict(self._db.execute("SELECT window, state FROM batches ORDER BY window"))
 
     def delete_batches(self, before: float) -> tuple[int, ...]:
-        """Delete the batches of windows that ended before a moment and were published or refused; returns them.
+        """Delete the batches of windows that ended before a moment and are published, refused or expired; returns them.
 
         Nothing reads them any more: tallies, results and the ledger are kept. A batch that is still to be counted stays.
         """
@@ -159,9 +161,7 @@ class Analyzer:
         gone = tuple(
             window
             for window, state in self.states().items()
-            if state in ("published", "refused")
-            and closes(window) < before
-            and self._batch_path(window).exists()
+            if state in FINAL and closes(window) < before and self._batch_path(window).exists()
         )
         for window in gone:
             self._batch_path(window).unlink()

@@ -466,6 +466,9 @@ class Shuffler:
     def batch(self, window: int) -> Path:
         """Return the file of a batch that the analyzer has not confirmed yet."""
         row, path = self.store.row(window), self.batch_path(window)
+        if row.state is State.DELETED:
+            # Not "not_ready": an analyzer restored from a copy would wait for it, and for all later windows, for ever.
+            raise WireError("expired", f"the batch of window {window} was handed over, and deleted")
         if row.state is not State.WRITTEN:
             raise WireError("not_ready", f"there is no batch of window {window} now")
         if self.store.shared and window not in self.fetched:  # another process may have written it

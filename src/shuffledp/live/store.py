@@ -73,6 +73,9 @@ def write_private(path: Path, content: bytes) -> None:
         raise DataError(f"{path} cannot be written: {error.strerror}") from error
     with os.fdopen(handle, "wb") as file:
         file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
 
 
 def make_private(folder: Path) -> Path:
@@ -116,7 +119,9 @@ def open_database(
     weakref.finalize(owner, db.close)
     _read_version(db, path, schema)  # before anything is changed
     db.execute(f"PRAGMA journal_mode = {journal}")
-    db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+    # EXTRA, not FULL: a commit deletes the journal, and until its folder is synced, too, a power failure can take the
+    # commit back, after a report has been sent or a receipt signed on the strength of it.
+    db.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
     db.execute("PRAGMA secure_delete = ON")
     if _read_version(db, path, schema) < len(schema):
         with transaction(db):  # somebody else may have been faster

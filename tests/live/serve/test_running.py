@@ -13,7 +13,7 @@ import pytest
 
 import live_support as live
 import shuffledp as sdp
-from live.test_roles import COLLECTION, fill, open_analyzer, open_shuffler
+from live.test_roles import COLLECTION, fill, hand_over, open_analyzer, open_shuffler, upload
 from shuffledp.core import __version__
 from shuffledp.core.errors import BudgetError
 from shuffledp.live.keys import ShufflerSecrets
@@ -70,6 +70,42 @@ def test_a_receipt_that_was_not_taken_is_sent_again_and_the_batch_is_not_fetched
     analyzer, counter = open_analyzer(tmp_path / "a"), Counter(tmp_path / "s", receipts=status)
     counter.work(analyzer)
     assert counter.work(analyzer)[1] == ["/batches/0/manifest", "/batches/0/receipt"]
+
+
+def test_an_analyzer_restored_from_a_copy_goes_on_with_the_windows_after_it(tmp_path):
+    """What it had published since is gone at the shuffler as well: no reason to wait, least of all for later windows."""
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler)
+    shuffler.tick(1110.0)
+    lost = open_analyzer(tmp_path / "lost")
+    assert hand_over(shuffler, lost) == "published"
+    for seed in range(25):
+        body = upload(live.make_inners(COLLECTION, 1, seed), 1)
+        assert shuffler.receive(body, 1101.0).failed == ()
+    shuffler.tick(1210.0)
+
+    def answer(request):
+        _, _, window, *kind = request.url.path.split("/")
+        try:
+            if not kind:
+                return httpx.Response(200, content=iter([shuffler.batch(int(window)).read_bytes()]))
+            if kind == ["receipt"]:
+                shuffler.take_receipt(int(window), request.content, 1210.0)
+                return httpx.Response(204, content=iter([b""]))
+            manifest, signature = shuffler.manifest(int(window), 1210.0)
+        except sdp.WireError as error:
+            said = {"title": error.reason, "detail": error.sentence}
+            return httpx.Response(
+                other._STATUS[error.reason], content=iter([json.dumps(said).encode()])
+            )
+        told = {"manifest": manifest.raw.decode(), "signature": signature.hex()}
+        return httpx.Response(200, content=iter([json.dumps(told).encode()]))
+
+    analyzer = open_analyzer(tmp_path / "copy")  # made before the first window
+    with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://s.example") as client:
+        waiting = work_once(analyzer, live.secret("analyzer"), client)
+    assert analyzer.states() == {1: "published"}
+    assert waiting == {0: "expired: the batch of window 0 was handed over, and deleted"}
 
 
 def test_failures_are_told_once_and_mended_by_a_round_that_works(tmp_path, monkeypatch, capsys):

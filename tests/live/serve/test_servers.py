@@ -170,7 +170,7 @@ def test_batches_are_for_the_analyzer_alone(tmp_path):
             "/batches/0/receipt", content=analyzer.receipt(0), headers=mine
         )
         assert done.status_code == 204
-        assert title(await get("/batches/0", headers=mine)) == (409, "not_ready")
+        assert title(await get("/batches/0", headers=mine)) == (410, "expired")
 
     play(tmp_path / "s", scene)
 

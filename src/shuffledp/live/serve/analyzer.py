@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.core import __version__
 from shuffledp.core.errors import ShuffledpError, WireError
+from shuffledp.live.analyzer import FINAL
 from shuffledp.live.results import XLSX, describe_collection, show_page, write_csv, write_xlsx
 from shuffledp.live.serve.client import ask, ask_manifest, connect, read_at_most
 from shuffledp.live.serve.http import (
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from shuffledp.live.serve.http import Certificate
 
 
-_FINAL = ("published", "refused", "expired")
 _MOST_BATCH = 1 << 32
 _SHORT = 1 << 14  # bytes of a reply that says hardly anything
 
@@ -86,7 +86,7 @@ def work_once(
 
 def _work_on(analyzer: Analyzer, sign: bytes, client: httpx.Client, window: int) -> None:
     state = analyzer.states().get(window)
-    if state in _FINAL and window in analyzer.confirmed:
+    if state in FINAL and window in analyzer.confirmed:
         return
     manifest, signature, header = ask_manifest(client, analyzer.collection, window, sign)
     if state is None:

@@ -45,6 +45,7 @@ from shuffledp.live.store import (
     check_private,
     make_private,
     read_private,
+    sync_folder,
     write_whole,
 )
 from shuffledp.live.wire.document import ONE_OPERATOR, Collection
@@ -137,6 +138,8 @@ class Home:
             if analyzer is not None:
                 analyzer.save(self.analyzer)
             write_whole(self.document, [collection.raw])
+            # A new folder whose name is not on the disk goes with a power failure, keys and all.
+            sync_folder(self.path.absolute().parent)
         except BaseException:
             for made in sorted(_list_there(self.path) - before, reverse=True):
                 made.rmdir() if made.is_dir() else made.unlink()
