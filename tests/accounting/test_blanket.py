@@ -10,6 +10,7 @@ import pytest
 
 from accounting.channels import RATIOS, extremal_channel, krr, random_channel
 from shuffledp.accounting import positive_part as module
+from shuffledp.accounting.amplify import profile
 from shuffledp.accounting.base import find_deltas
 from shuffledp.accounting.blanket import (
     Blanket,
@@ -232,6 +233,18 @@ def total_variation(laws: list[Law]) -> Fraction:
         sum((max(F(0), q - b.get(y, F(0))) for y, q in a.items()), F(0))
         for a, b in permutations(laws, 2)
     )
+
+
+@pytest.mark.parametrize("epsilon0", [20.0, 27.5, 28.0, 40.0, 300.0])
+def test_a_total_variation_counts_however_large_epsilon0_is(epsilon0):
+    """Of one person it is known: tv (p - E) / (p - 1). What is left for the third atom is below 1 / p."""
+    tv, ahead = 0.01, 1.0
+    blanket = generic_blanket(epsilon0=epsilon0, total_variation=tv)
+    known = tv * -math.expm1(-ahead) / -math.expm1(-epsilon0)
+    for n in (1, 1000):
+        assert known * (1 - 1e-14) <= blanket.delta(epsilon0 - ahead, n) <= known * (1 + 1e-9)
+    curve = profile(epsilon0=epsilon0, total_variation=tv, n=1000)
+    assert curve.epsilon(1.001 * tv) == 0.0
 
 
 def test_the_refined_blanket_dominates_channels_of_that_total_variation():

@@ -276,10 +276,13 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
             "total_variation", tv, f"must be <= tanh(epsilon0 / 2) = {largest:.6g}"
         )
     alpha = min(tv, largest) / float(exp_lower(epsilon0) - 1)
-    # Its value is negative, so less of it is more of an upper bound.
-    rest = (1 - alpha * (p + 1) * (1 + 8 * UNIT)) / p * (1 - 8 * UNIT)
-    if rest < 1e-12:
-        alpha, rest = 1 / (p + 1), 0.0
+    # What is left for the third atom, p times its mass. Its value is negative, so less of it is more of an upper bound.
+    left = 1 - alpha * (p + 1) * (1 + 8 * UNIT)
+    if (
+        left < 1e-12
+    ):  # nothing but rounding: the pair of stronger clones has no such atom, and bounds all
+        return Blanket(mass=(1 / (p + 1),) * 2 + (0.0,), first=(p, 1.0, p), second=(1.0, p, p))
+    rest = left / p * (1 - 8 * UNIT)
     return Blanket(mass=(alpha, alpha, rest), first=(p, 1.0, p), second=(1.0, p, p))
 
 
