@@ -129,6 +129,14 @@ def test_people_without_a_value_are_counted_in_neither_sum() -> None:
     assert answer.n == 500
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_values_of_people_are_moved_to_the_ends_and_left_out(model) -> None:
+    table = {"who": [*range(500)], "km": [20] * 300 + [99] * 100 + [None] * 100}
+    answer = ask(table=table, person="who", on_invalid="clamp,drop", epsilon=90.0, model=model)
+    assert answer.estimate.value == pytest.approx(22.5, abs=0.5)
+    assert (answer.n, answer.invalid, answer.rows) == (500, None, None)
+
+
 def test_nothing_is_known_of_a_mean_of_few_rows() -> None:
     table = {"who": [*range(20)], "km": [5] + [None] * 19}
     answer = of_rows(table=table, most=5, epsilon=0.1, on_invalid="drop")

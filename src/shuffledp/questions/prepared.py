@@ -288,7 +288,9 @@ class Prepared:
         part, made = self.parts[0], self.protocol
         column, policy = part.column, part.policy
         asked = part.question if self.lone is None else self.lone.question
-        public, private = describe_invalid(policy, ran.invalid or {})
+        public, private = None, None
+        if ran.invalid is not None:
+            public, private = describe_invalid(policy, ran.invalid)
         made = made.with_people(ran.n) if isinstance(made, ShuffleProtocol) else made
         answered = QuestionAnswer(
             name=asked.name,

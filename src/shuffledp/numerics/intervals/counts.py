@@ -414,6 +414,10 @@ class BoundedError:
 
     def leave_out(self, tail: float, value: Value) -> Interval:
         """Return the truths that are not refused at this tail, on either side."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # without noise 0/0 refuses nothing
+            return self._leave_out(tail, value)
+
+    def _leave_out(self, tail: float, value: Value) -> Interval:
         seen = np.asarray(value, dtype=np.float64)
         start = np.clip(seen, *self.limits)
 
