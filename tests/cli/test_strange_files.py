@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from shuffledp.questions import LEFT_OUT
+
 PROMISE = ("--epsilon", "1", "--delta", "1e-6")
 HEAD = '"Patient ID";"Raucher?";"Größe, cm";"Stadt";"Besuch am"'
 
@@ -291,14 +293,20 @@ def test_a_plan_is_tried_on_a_file_as_run_reads_it(shuffledp, tmp_path):
     said = ("--on-invalid", "drop", "--dates", "dmy", "--where", "day < '2024-04-01'")
     found = json.loads(shuffledp(*asked, *said, "--json").stdout)
     assert (found["left_out"], found["questions"]["home"]["of"]) == (200, 400)
-    assert (
-        "200 of 600 people had a value that no device would send" in shuffledp(*asked, *said).stdout
-    )
+    exact = [
+        "n is the exact number of people with day < '2024-04-01': no noise protects who they are"
+    ]
+    assert found["not_private"] == [*exact, LEFT_OUT]
+    told = shuffledp(*asked, *said)
+    assert "200 of 600 people had a value that no device would send" in told.stdout
+    warned = " ".join(told.stderr.split())
+    assert all(f"NOT PRIVATE: {text}." in warned for text in found["not_private"])
     spoken = 'task = "count"\nasked = { answers = ["no", "ja"] }'
     (tmp_path / "s.toml").write_text(
         (tmp_path / "s.toml").read_text().replace('task = "count"', spoken)
     )
     found = json.loads(shuffledp(*asked, "--json").stdout)
     assert (found["left_out"], found["questions"]["home"]["of"]) == (0, 600)
+    assert found["not_private"] == []
     (row,) = found["questions"]["home"]["estimate"]
     assert abs(row["value"] - 400) < 5 * row["stderr"]

@@ -249,3 +249,26 @@ def test_one_question_by_group(shuffledp, people):
     answer = json.loads(shuffledp("estimate", "t.json", "--json").stdout)
     assert (answer["task"], answer["by"]) == ("count", "way")
     assert [row["label"] for row in answer["estimate"]] == ways.split(",")
+
+
+def test_messages_of_fewer_people_than_planned_say_so(shuffledp, people):
+    """Of one question as of a survey, and beside what became of values that nobody is told of."""
+    asked = (
+        "randomize",
+        people,
+        "--column",
+        "minutes",
+        "--task",
+        "sum",
+        "--lower",
+        5,
+        "--upper",
+        30,
+    )
+    promise = ("--epsilon", 1, "--delta", "1e-6", "--on-invalid", "clamp", "--seed", 1)
+    found = " ".join(shuffledp(*asked, *promise, "--n", 3100, "--out", "w.parquet").stderr.split())
+    assert "WEAKER THAN PLANNED: the noise was made for 3,100 people, but 3,000 took part" in found
+    assert "For you alone (exact, so not private)" in found
+    found = shuffledp(*asked, *promise, "--out", "v.parquet").stderr
+    assert "WEAKER" not in found
+    assert "For you alone" in found

@@ -22,7 +22,7 @@ from shuffledp.cli._live import (
 )
 from shuffledp.cli._options import JsonOption, spread, whole_number
 from shuffledp.cli._progress import show_steps
-from shuffledp.cli._terminal import explain_errors, is_quiet, tell
+from shuffledp.cli._terminal import explain_errors, is_quiet, say, tell
 from shuffledp.cli.report import SimulateOptions
 
 _STATES = {
@@ -452,9 +452,11 @@ def simulate(
         files = reading.find(people)
         collection, result, read = sdp.live.serve.try_survey(*planned, files, said, **reading.taken)
         tell_simulated(read, as_json=as_json)
+        for exposed in reading.exposed:
+            say(f"NOT PRIVATE: {exposed}.", err=True)
         if as_json:
             noises = {"noise": collection.pledge.noise.value, "left_out": read.left_out}
-            typer.echo(json.dumps({**noises, **result}))
+            typer.echo(json.dumps({**noises, **result, "not_private": reading.exposed}))
         else:
             typer.echo(sdp.live.serve.show_text(collection, [result]))
             tell(

@@ -35,6 +35,17 @@ class SimulateOptions(FileOptions):
         policy = sdp.OnInvalid.read(self.on_invalid, self.missing)
         return {"where": chosen, "on_invalid": policy}
 
+    @property
+    def exposed(self) -> list[str]:
+        """What the number of people tells without noise: who a filter takes, and whose values were left out.
+
+        >>> SimulateOptions(where="age > 18").exposed
+        ['n is the exact number of people with age > 18: no noise protects who they are']
+        """
+        where, policy = self.taken["where"], self.taken["on_invalid"]
+        taken = [] if where is None else [where.expose()]
+        return taken + ([sdp.questions.LEFT_OUT] if policy.drops else [])
+
 
 @spread
 def report(

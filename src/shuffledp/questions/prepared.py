@@ -508,16 +508,17 @@ class Prepared:
 
     def describe_sent(self, sent: "Randomized") -> tuple[dict[str, Any], str | None]:
         """Say what may be said about the messages, as JSON has it, and a line for the operator alone."""
+        assert isinstance(self.in_force, ShuffleProtocol)
+        weaker = tell_weaker(self.in_force, sent.n)
+        private = None if weaker is None else f"{weaker}."
         if self.plan is not None:
-            assert isinstance(self.in_force, ShuffleProtocol)
-            weaker = tell_weaker(self.in_force, sent.n)
             asked = {
                 row.question: {"task": row.task, "protocol": row.protocol} for row in self.plan.rows
             }
             record: dict[str, Any] = {"survey": self.survey.title, "questions": asked}
-            private = None if weaker is None else f"{weaker}."
         else:
-            public, private = describe_invalid(self.parts[0].policy, sent.invalid)
+            public, alone = describe_invalid(self.parts[0].policy, sent.invalid)
+            private = " ".join(each for each in (private, alone) if each) or None
             record = {
                 "task": self.parts[0].question.task,
                 "protocol": self.protocol.name,
