@@ -74,7 +74,7 @@ SAID = [
     ),
     (
         lambda: clones.ApproximateClones(epsilon0=1.0, delta0=1e-3, n=100).epsilon(1e-4),
-        "delta=0.0001 is below delta0=0.001: with that probability a message alone may say all",
+        "delta=0.0001 is below delta0=0.001: with that probability a message alone may give everything away",
     ),
     (
         lambda: compose.compose([profile(epsilon0=1.0, n=100, honest=1)], delta=1e-101),

@@ -567,7 +567,7 @@ def test_no_policy_leaves_out_fractions(policy, task):
     degrees = [f"{each / 10:g}" for each in range(300)] + ["x"] * 5
     asked = {"epsilon": 1.0, "model": "central", "on_invalid": policy, "rng": sdp.SeededWords(1)}
     with pytest.raises(
-        sdp.DataError, match=r"'0\.1' .*is not an integer .* leaves out no fractions"
+        sdp.DataError, match=r"'0\.1' .*is not an integer .* does not leave out fractions"
     ):
         sdp.ask(degrees, task, lower=0, upper=30, **asked)
     if task != "histogram":

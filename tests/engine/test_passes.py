@@ -87,8 +87,8 @@ def test_progress_is_told_chunk_by_chunk(tmp_path, monkeypatch):
 def test_nobody_is_told_with_the_filter_and_the_policy():
     table = {"x": ["cow", "cow"], "y": [1, 2]}
     for where, policy, said in (
-        (None, "drop", "column 'x' has no valid value; leave out on_invalid, and the first invalid one is named"),
-        ("y > 0", "drop", "column 'x' has no valid value where y > 0; leave out on_invalid, and the first invalid "
+        (None, "drop", "column 'x' has no valid value; without on_invalid, the first invalid one is named"),
+        ("y > 0", "drop", "column 'x' has no valid value where y > 0; without on_invalid, the first invalid "
                           "one is named"),
         ("y > 2", "error", "column 'x' has no valid value where y > 2"),
     ):  # fmt: skip
@@ -116,7 +116,7 @@ class TestHeadcount:
         assert (found.n, found.rows, found.invalid) == (3, 3, None)
         found = headcount(column, PETS, "drop", engine="memory")
         assert (found.n, found.rows, found.invalid) == (1, 3, NONE | {"null": 1, "unknown": 1})
-        with pytest.raises(sdp.DataError, match="has no valid value; leave out"):
+        with pytest.raises(sdp.DataError, match="has no valid value; without"):
             headcount(take_column([None, None]), PETS, "drop")
 
     def test_groups_that_are_known_are_not_read_again(self):
@@ -348,7 +348,7 @@ class TestRuns:
         assert found.estimate.labels == PETS.names
         assert np.rint(found.estimate.value).tolist() == [1, 2, 0]
         assert run_file(self.KRR, take_column([0, 1, 1])).engine == "duckdb"
-        with pytest.raises(sdp.DataError, match="has no valid value; leave out on_invalid"):
+        with pytest.raises(sdp.DataError, match="has no valid value; without on_invalid"):
             run_file(self.KRR, take_column([None]), domain=PETS, on_invalid="drop")
 
     def test_codes_in_the_order_of_the_rows(self):

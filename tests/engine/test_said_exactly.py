@@ -366,7 +366,7 @@ class TestCurator:
         assert (real.n, real.rows, real.invalid["unknown"]) == (2, 4, 1)
         assert real.estimate.value == pytest.approx(3.0, abs=0.3)
         for options in ({"lower": 0, "upper": 9}, {"lower": 0.0, "upper": 9.0}):
-            with pytest.raises(sdp.DataError, match="has no valid value; leave out on_invalid"):
+            with pytest.raises(sdp.DataError, match="has no valid value; without on_invalid"):
                 self.release("sum", ["x", ""], on_invalid="drop", **options)
 
     def test_names_of_bins(self):

@@ -103,7 +103,7 @@ def test_reals_are_rounded_beside_the_data(cluster, seed):
 
 
 def test_nobody_and_what_is_wrong(cluster):
-    with pytest.raises(sdp.DataError, match="column 'values' has no valid value; leave out"):
+    with pytest.raises(sdp.DataError, match="column 'values' has no valid value; without"):
         cluster.tally(job([None] * 12, PETS, "drop"), KRR, None)
     said = r"^column 'values': value 'cow' is none of the categories"
     for ask in (cluster.headcount, lambda each: cluster.tally(each, KRR, None)):

@@ -423,7 +423,9 @@ class TestRefused:
             sdp.ask({"v": self.VALUES}, survey)
         with pytest.raises(UnsupportedError, match="in messages: declare them"):
             survey.prepare({"v": self.VALUES}, sent=True)
-        with pytest.raises(UnsupportedError, match="'auto' is found in data: declare lower"):
+        with pytest.raises(
+            UnsupportedError, match="'auto' is found in data, and a plan has none: declare lower"
+        ):
             survey.plan(1000)
         auto = sdp.questions.AutoBounds(ends=("lower", "upper"), share=0.2)
         asked = replace(asked, auto=auto, name="w")

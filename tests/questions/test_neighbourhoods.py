@@ -81,7 +81,7 @@ def test_a_wrong_value_of_a_survey_is_named_with_its_row(tmp_path):
         (
             "cdf",
             "lower = 0\nupper = 1\nat = [0]\n",
-            "is in no range and below no point, but shares are of everybody",
+            "counts in no range and below no point, but shares are of everybody",
         ),
         (
             "mean",

@@ -394,7 +394,7 @@ class TestPlans:
         survey = sdp.Survey(epsilon=1.0, delta=1e-6, questions=(auto,))
         with pytest.raises(
             sdp.UnsupportedError,
-            match="a plan is made without data, and 'auto' is found in data: declare",
+            match="'auto' is found in data, and a plan has none: declare",
         ):
             survey.plan(1000)
         large = sdp.Survey(epsilon=1.0, delta=0.01, questions=(HOME,))

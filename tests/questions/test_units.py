@@ -149,7 +149,7 @@ def test_nobody_is_left_out():
     answer = ask(table, "cdf", column="km", lower=0, upper=20, at=[9, 20], **exact)
     assert answer.estimate.value.tolist() == pytest.approx([0.25, 0.5], abs=0.02)
     assert (
-        "Whoever has no value is in no range and below no point, but shares are of everybody."
+        "Whoever has no value counts in no range and below no point, but shares are of everybody."
         in (answer.notes)
     )
     by_way = {"by": "way", "groups": ["car", "bus"]}

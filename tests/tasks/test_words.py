@@ -31,7 +31,7 @@ def test_words_of_a_list_are_found():
     assert probabilities == sorted(probabilities)
     (chosen,) = (note for note in said["notes"] if "chosen before looking" in note)
     assert chosen.startswith("Standard errors are those")
-    assert chosen.endswith("intervals count that in.")
+    assert chosen.endswith("intervals allow for that.")
     rows = answer.picture.rows
     assert all(row.low <= row.value - 1.9 * row.stderr for row in rows), "and they do"
     json.dumps(said, allow_nan=False)

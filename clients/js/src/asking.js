@@ -40,7 +40,7 @@ export function readAsking(content, name, task, labels) {
     ends: ends === null ? null : readEnds(ends), partOf: part === null ? null : readPart(new Fields("part_of", part)),
   };
   found.done();
-  if (asking.unit !== null && kind !== "number") throw bad(`'${name}' has a unit, and is no number`);
+  if (asking.unit !== null && kind !== "number") throw bad(`'${name}' has a unit, but is not a number`);
   if (asking.skip && (task !== "histogram" || !labels || labels.length < 3)) {
     throw bad(`'${name}' cannot be skipped: that is one of three or more categories`);
   }

@@ -93,10 +93,10 @@ export class Collection {
       throw bad("slots and message_size do not follow from its questions");
     }
     if (one && (this.questions.length < 2 || this.questions.some((each) => !SAMPLED.includes(each.task)))) {
-      throw bad(`one question of several is for ${SAMPLED.join(", ")}`);
+      throw bad(`one random question per report is for ${SAMPLED.join(", ")}`);
     }
     if (one && this.promise.composed && this.promise.reportsPerDevice > 1) {
-      throw bad("one question of several is not composed over several reports");
+      throw bad("one random question per report is not composed over several reports");
     }
     const keys = [...this.shufflerKeys.map((each) => toHex(each.public)), analyzerKey, ...signs];
     if (new Set(keys).size < keys.length) throw bad("two of its keys are equal: each role needs its own");
@@ -239,7 +239,7 @@ function splitAnswer(question, answer) {
 function takeShuffler(top, version) {
   if (version === 1) return new Fields("shuffler", top.take("shuffler"));
   const shufflers = top.items("shufflers", 2);
-  if (shufflers.length > 1) throw new WireError("planned", "two shufflers in a row are more than this version can use");
+  if (shufflers.length > 1) throw new WireError("planned", "this version cannot use two shufflers in a row");
   return new Fields("shuffler", shufflers[0]);
 }
 

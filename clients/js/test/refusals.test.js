@@ -131,7 +131,7 @@ test("one question of several: for some tasks, and for one report", async () => 
   assert.equal(collection.slots, 1);
   await assert.rejects(readChanged((document) => { one(document); document.slots = 3; }), /slots/);
   await assert.rejects(readChanged((document) => { one(document); document.promise.local_epsilon = "0.79"; }), /promise/);
-  await assert.rejects(readChanged((document) => { one(document); document.questions.length = 1; }), /one question of several/);
+  await assert.rejects(readChanged((document) => { one(document); document.questions.length = 1; }), /one random question per report/);
   await assert.rejects(readChanged((document) => { one(document); document.promise.reports_per_device = 2; }), /not composed/);
   const apart = await readChanged((document) => {
     one(document);

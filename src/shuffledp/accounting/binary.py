@@ -262,7 +262,7 @@ class _Grid(NamedTuple):
     weights: Floats
     """The weights of the real and of the imaginary part of phi, for each neighbour."""
     fixed: float
-    """At least the error that all data sets have."""
+    """An upper bound on the error that all data sets have."""
     growing: float
     """What the error grows by, at most, with each unusual message or step."""
 
@@ -296,6 +296,7 @@ def _make_grid(point: FlipPoint, low: int, high: int) -> _Grid:
     least, most = 2.0 ** (low / 4) * (1 - 1e-9), 2.0 ** (high / 4) * (1 + 1e-9)
     # Bernstein: at most exp(-x^2 / (2 V + 2 x / 3)) of the law is x or more from its mean, on one side.
     last = math.ceil(_FADED / 3 + math.sqrt(_FADED**2 / 9 + 2 * _FADED * most)) + 2
+    # More than 2 L, and odd: then all frequencies but 0 come in conjugate pairs, of which one counts twice.
     period = 2 * last + 5
     faded, count = _FADED / (2 * least), period // 2
     if low > _LEAST_EXPONENT and faded < 1:

@@ -280,7 +280,7 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
     left = 1 - alpha * (p + 1) * (1 + 8 * UNIT)
     if (
         left < 1e-12
-    ):  # nothing but rounding: the pair of stronger clones has no such atom, and bounds all
+    ):  # nothing but rounding: the pair of stronger clones, which bounds all, has none
         return Blanket(mass=(1 / (p + 1),) * 2 + (0.0,), first=(p, 1.0, p), second=(1.0, p, p))
     rest = left / p * (1 - 8 * UNIT)
     return Blanket(mass=(alpha, alpha, rest), first=(p, 1.0, p), second=(1.0, p, p))

@@ -132,6 +132,7 @@ class Clones(Batch):
     @property
     def _few(self) -> bool:
         """Whether all C that matter are in the table."""
+        # Only sharpness rests on this: C beyond the table are given the larger D_C of its last row.
         mean = (self.n - 1) * self.rho
         return self.n <= _TABLE or mean + 12 * math.sqrt(mean) + 40 <= _TABLE
 
@@ -318,7 +319,7 @@ class ApproximateClones:
         if epsilon >= self.epsilon0:
             return self.delta0
         beyond = -math.expm1(epsilon - self.epsilon0)
-        # Half as many people as long as that is better.
+        # Half as many people as long as that is better, or nothing is said yet: a bound of 1 may fall again.
         people, best = self.n, self._slope(self.n, epsilon)
         while people > 1:
             people //= 2
@@ -332,7 +333,7 @@ class ApproximateClones:
         """Bound the true epsilon at delta from above; no epsilon is enough if delta < delta0."""
         if delta < self.delta0:
             raise UnsupportedError(
-                f"delta={delta!r} is below delta0={self.delta0!r}: with that probability a message alone may say all"
+                f"delta={delta!r} is below delta0={self.delta0!r}: with that probability a message alone may give everything away"
             )
         clones = self.n * (2 / (math.exp(self.epsilon0) + 1))
         guess = min(_guess(self.epsilon0, clones, delta), self.epsilon0)

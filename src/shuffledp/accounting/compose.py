@@ -417,6 +417,7 @@ class _Total:
         # In steps: copies of the sum, a circle apart, are added; e^(-rate loss) has died out by then.
         chance = max(0.0, rate * step * mean - log_scale)
         length = max(12 * math.sqrt(variance), (25 + chance) / (rate * step))
+        # Odd: then all frequencies but 0 come in conjugate pairs, of which one is looked at and counts twice.
         length = 2 * math.ceil(min(length, _LONGEST) / 2) + 1
         place = _choose_places(laws, times, length)
         parts = [_transform(law, length, place) for law in laws]

@@ -622,6 +622,7 @@ def calibrate(
     """
     if calibration is Calibration.PAPER:
         return build(_publish(promise, star, losing))
+    # Down to 30 bits, so that budgets which differ by rounding share one search, on the safe side.
     epsilon, delta, target = promise.epsilon, promise.delta, shorten(promise.delta)
     if star < _LEAST_STAR:
         raise UnsupportedError(

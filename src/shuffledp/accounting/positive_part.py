@@ -156,15 +156,15 @@ class _Tilt:
     rate: Floats
     log_mgf: Floats
     wrong_log: Floats
-    """At least the error of `log_mgf`."""
+    """An upper bound on the error of `log_mgf`."""
     mass: Floats
     wrong: Floats
-    """At least the relative error of each mass, and of what a sum over them adds."""
+    """An upper bound on the relative error of each mass, and of what a sum over them adds."""
     value: Floats
     sd: Floats
     """Standard deviation of the tilted sum."""
     wrong_sd: Floats
-    """At least its relative error."""
+    """An upper bound on its relative error."""
 
     @staticmethod
     def solve(w: Floats, g: Floats, n: int, side: int, least: float = 0.0) -> "_Tilt":
@@ -227,7 +227,7 @@ class _Tilt:
 
     @property
     def rounding(self) -> Floats:
-        """At least the error of a sum over the values whose terms are at most |value|."""
+        """An upper bound on the error of a sum over the values whose terms are at most |value|."""
         return _dot(self.mass * (self.wrong + 32 * UNIT), np.abs(self.value)) * 1.001
 
     @property

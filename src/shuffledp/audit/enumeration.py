@@ -280,9 +280,9 @@ class ExactAudit:
     """
 
     delta: float
-    """At least the true delta."""
+    """An upper bound on the true delta."""
     lower: float
-    """At most the true delta."""
+    """A lower bound on the true delta."""
     epsilon: float
     view: str
     n: int

@@ -3,9 +3,9 @@
 `tally` turns shuffled messages into integers, and tallies add. That is why the same analyzer works
 on chunks, on a SQL group-by, on Spark and on a stream. `estimate` turns a tally into an answer.
 
-An `Estimate`, which mechanisms release, too, is a value, how far off it may be, and an interval. The value is
-unbiased and never clipped. `clip()` and `simplex()` are labelled post-processing: they cost no privacy, usually help
-a reader, and take away unbiasedness, so they are asked for.
+An `Estimate` is a value, how far off it may be, and an interval; mechanisms release one, too. The value is unbiased
+and never clipped. `clip()` and `simplex()` are labelled post-processing: they cost no privacy and usually help a
+reader, but what they return is biased, so they run only when asked for.
 """
 
 import math
@@ -68,7 +68,7 @@ class ErrorLaw(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NormalError:
-    """A sum of many independent reports: normal to good accuracy from some hundred users on.
+    """A sum of many independent reports: close to normal from a few hundred users on.
 
     >>> NormalError(stderr=2.0).interval(10.0, 0.95)
     Interval(low=6.080072030919893, high=13.919927969080106)
@@ -359,7 +359,7 @@ class Tally:
         return Tally(counts=self.counts + other.counts, users=self.users + other.users)
 
     def people(self) -> int:
-        """Return the number of people in it: at least one, or there is nothing to estimate.
+        """Return the number of people in it; refuse none, because then there is nothing to estimate.
 
         >>> Tally(counts=np.array([0, 0]), users=0).people()
         Traceback (most recent call last):

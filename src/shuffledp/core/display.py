@@ -2,8 +2,8 @@
 
 Labels come from data or from users, so they are made harmless in a terminal, and cut when they are long.
 
-Of a distribution function the intervals of all points hold together. It rises, so between two points it is at least the
-lower end of the left one and at most the upper end of the right one: a band that holds everywhere.
+The intervals of a distribution function hold at all points together. The function rises, so between two points it is at
+least the lower end of the left one and at most the upper end of the right one: a band that holds everywhere.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def format_ends(low: float, high: float, places: int) -> tuple[str, str]:
 
 
 def format_bracket(low: float, high: float, digits: int = 6) -> tuple[str, str]:
-    """Return the same in so many digits each.
+    """Return the ends of an interval, rounded outwards to this many digits each.
 
     >>> format_bracket(1_234_567.0, 0.12345649)
     ('1,234,560', '0.123457')
@@ -313,7 +313,7 @@ def format_bracket(low: float, high: float, digits: int = 6) -> tuple[str, str]:
 
 
 def write_digits(end: float, digits: int) -> str:
-    """Write so many digits, and zeros rather than an exponent up to where floats have no more digits.
+    """Write this many digits, and zeros rather than an exponent as long as floats have that many digits.
 
     >>> write_digits(52_341.7, 4), write_digits(0.12345, 4)
     ('52,340', '0.1235')
@@ -591,7 +591,7 @@ class Steps:
 
 
 def find_steps(picture: Picture) -> Steps | None:
-    """Return the points in order, shares and intervals between 0 and 1; None if the picture is of something else.
+    """Return the points in order, shares and intervals between 0 and 1; None if the picture shows something else.
 
     >>> find_steps(Picture(rows=(), level=0.95)) is None
     True

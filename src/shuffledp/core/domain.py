@@ -425,7 +425,7 @@ def find_outside(array: Codes, size: int) -> Bools | None:
 
 
 def check_integers(array: _AnyArray, wanted: str) -> Codes:
-    """Return the array, if it is one of integers; `DataError` that says what is wanted otherwise.
+    """Return the array if it holds integers; otherwise raise a `DataError` that says what is wanted.
 
     >>> check_integers(np.array([0.5]), "bits are integers")
     Traceback (most recent call last):
@@ -437,7 +437,7 @@ def check_integers(array: _AnyArray, wanted: str) -> Codes:
 
 
 def check_within(array: Codes, size: int, shown: str) -> Codes:
-    """Return the array, if all of it is in 0 .. size-1; `PositionError` otherwise.
+    """Return the array if all of it is in 0 .. size-1; otherwise raise a `PositionError`.
 
     >>> check_within(np.array([0, 7]), 5, "0 .. 4")
     Traceback (most recent call last):

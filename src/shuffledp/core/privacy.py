@@ -158,7 +158,7 @@ def round_share_up(share: float) -> str:
 
 
 def guess_right(epsilon: float) -> float:
-    """Return how often somebody who thought yes and no equally likely guesses right, at most, by messages of this epsilon.
+    """Bound how often somebody who thought yes and no equally likely guesses right from messages with this epsilon.
 
     >>> round(guess_right(3.0), 3), guess_right(math.inf)
     (0.953, 1.0)

@@ -152,7 +152,7 @@ class Device(Randomizer, Protocol):
 
 
 class Noisy(Protocol):
-    """Hides a user behind noise of everybody, and knows how well: a device, or a part of one."""
+    """Hides a user behind everybody's noise, and knows how well: a device, or a part of one."""
 
     @property
     def proof(self) -> str:
@@ -163,11 +163,11 @@ class Noisy(Protocol):
 
 
 class NoisyDevice(Device, Noisy, Protocol):
-    """A device that hides its user behind noise of everybody."""
+    """A device that hides its user behind everybody's noise."""
 
 
 class CurvedNoise(Noisy, Protocol):
-    """A noisy part that may have its whole privacy curve at hand, which is faster than `delta` one by one."""
+    """A noisy part that may know its whole privacy curve, which is faster than one `delta` after the other."""
 
     def open_curve(self, honest: int) -> tuple[Profile, float] | None:
         """Return the curve of ideal noise of `honest` users, and the distance d of the sampled noise to it.
@@ -299,7 +299,7 @@ class ShuffleProtocol:
         return each if self.values == 1 else Cost.add([each] * self.values, each.bits_per_message)
 
     def count_people(self, inputs: int) -> int:
-        """Count the people who have so many values together; refuse a part of somebody.
+        """Count the people who have this many values together; refuse a number that leaves somebody with a part of theirs.
 
         >>> from shuffledp import protocols
         >>> several = protocols.make("several_values", values=2, inner="krr", options={"k": 4}, epsilon=1.0)
@@ -408,7 +408,7 @@ class ShuffleProtocol:
 
 
 def _same_numbers(one: Domain, other: Domain) -> bool:
-    """Return whether codes stand for the same numbers in both; a domain of somebody else's is asked about every code."""
+    """Return whether codes stand for the same numbers in both; a domain from a plug-in is asked about every code."""
     numbers = (Bits, Integers, Reals)
     if (
         not isinstance(one, numbers)
@@ -461,9 +461,9 @@ class Hints:
     any_size: bool = False
     """Whether neither its error nor its messages grow with the number of categories."""
     levels: bool = False
-    """Whether it takes an epsilon for each level of its `shape`, as `levels`: parts of a survey share a budget so."""
+    """Whether it takes an epsilon for each level of its `shape`, as `levels`: so that parts of a survey share a budget."""
     frugal: str | None = None
-    """Who is nearly as good with fewer messages where many histograms share a budget."""
+    """The protocol that is nearly as good with fewer messages where many histograms share a budget."""
     wins: tuple[tuple[str, float], ...] = ()
     """A setting where it has the smallest error of all, if that is rare: the numbers of a plan by name. It is tested."""
     least: Callable[..., Least] | None = None

@@ -1,7 +1,7 @@
 """What an engine is asked to do, what it answers, and how this machine works: chunk by chunk.
 
-Chunks of a column become codes; people's words are drawn, used and forgotten in smaller chunks of tape. Whoever wants
-to know where the time goes watches: seconds by stage.
+Chunks of a column become codes; people's words are drawn, used and forgotten in smaller chunks of tape. `watch` tells
+where the time goes: seconds by stage.
 """
 
 import threading
@@ -80,7 +80,7 @@ class Job:
     """The codes of all chunks, if an earlier pass kept them."""
 
     def show(self, rows: int) -> None:
-        """Report progress, if anybody wants to know."""
+        """Report progress, if a report was asked for."""
         if self.report is None:
             return
         total = self.column.rows_guess
@@ -90,7 +90,7 @@ class Job:
     def nobody(self) -> DataError:
         """Return the error if no value is valid."""
         hint = (
-            "; leave out on_invalid, and the first invalid one is named"
+            "; without on_invalid, the first invalid one is named"
             if self.coder.on_invalid.drops
             else ""
         )
@@ -447,7 +447,7 @@ def watch() -> Iterator[dict[str, float]]:
 
 
 def timed(name: str) -> AbstractContextManager[None]:
-    """Add up the seconds of a stage of a run; only while somebody watches."""
+    """Add up the seconds of a stage of a run, but only inside `watch`."""
     seconds = _watched.get()
     return nullcontext() if seconds is None else _time(name, seconds)
 

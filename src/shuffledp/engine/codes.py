@@ -203,7 +203,7 @@ class OnInvalid:
         return bool(self.faults_with(Action.OTHER) or self.faults_with(Action.CLAMP))
 
     def skip_missing(self) -> "OnInvalid":
-        """Say nothing about whoever has no answer.
+        """Return the same policy, which leaves out whoever has no answer.
 
         >>> print(OnInvalid.read("clamp").skip_missing())
         null=drop,out_of_range=clamp,nan=drop
@@ -362,14 +362,16 @@ class Coder:
         raise PositionError(value, position, said + meant + advice)
 
     def _refuse_fractions(self, array: Any, faults: Faults) -> None:
-        """Refuse fractions among declared integers, which the policy would leave out: that is a part of the range."""
+        """Refuse fractions among declared integers: to leave them out would leave out a part of the range."""
         if not isinstance(self.domain, Integers) or self.on_invalid.unknown is Action.ERROR:
             return
         for position in np.flatnonzero(faults == UNKNOWN).tolist():
             value = array[position].as_py()
             if _is_fraction(value, self.domain):
                 said = _complain(UNKNOWN, self.domain)
-                raise PositionError(value, position, f"{said}; on_invalid leaves out no fractions")
+                raise PositionError(
+                    value, position, f"{said}; on_invalid does not leave out fractions"
+                )
 
 
 _IS_DATE = " (it is a date: ends may be dates, such as 2024-12-31)"
@@ -392,7 +394,7 @@ def _is_fraction(value: object, domain: Domain) -> bool:
 
 
 def _suspect(value: object, domain: Domain) -> str:
-    """Say what may be meant by a text that is not understood.
+    """Guess what a text that is not understood may mean, as a hint.
 
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
     (' (decimals have a point; `decimal` declares commas)', ' (true_value says which one is yes)')
@@ -433,7 +435,7 @@ def _suspect(value: object, domain: Domain) -> str:
 
 
 def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
-    """Say how one may go on in spite of a fault, with what is decided already.
+    """Suggest how to go on in spite of a fault, in addition to what the policy says already.
 
     >>> _advise(NULL, Integers(lower=0, upper=9), OnInvalid.CLAMP)
     '; to go on: on_invalid out_of_range=clamp,null=drop'
@@ -534,7 +536,7 @@ def _code_words(array: Any, domain: Texts | Keys, missing: tuple[str, ...]) -> N
 
 
 def _ask_domain(array: Any, domain: Domain, missing: tuple[str, ...]) -> Numbers:
-    """Ask somebody else's domain, which says itself what the code of each distinct value is."""
+    """Ask a domain from a plug-in for the code of each distinct value."""
     distinct = list_distinct(array, "values")
     answers = [_ask_about(domain, value) for value in distinct.dictionary.to_pylist()]
     codes = np.array([0 if code is None else code for code in answers], dtype=np.int64)
@@ -551,7 +553,7 @@ def _ask_about(domain: Domain, value: object) -> int | None:
 
 
 def _read_python(value: object) -> Iterator[Any]:
-    """Return the value, and if it is text the numbers that it may spell."""
+    """Yield the value and, if it is text, the numbers that it may spell."""
     yield value
     if isinstance(value, str):
         for kind in (str.strip, int, float):

@@ -528,7 +528,7 @@ class Frequencies:
     """The same numbers with their errors and intervals."""
     level: float
     certain: int
-    """So many of the values exist, with confidence `level`: the places behind them may be noise alone."""
+    """How many of the values surely exist, with confidence `level`: the places behind them may be noise alone."""
 
 
 def release_frequencies(

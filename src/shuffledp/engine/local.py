@@ -178,7 +178,7 @@ def group_codes(codes: Codes) -> tuple[Spelt, Counts]:
 
 
 def deal_codes(device: Stream, parts: Iterable[Codes], rng: WordSource) -> Tally | None:
-    """Deal the tally of people with these codes part by part, so that only the tally is in memory; None of nobody.
+    """Deal the tally of people with these codes part by part, so that only the tally is in memory; None if nobody is there.
 
     With a seed all words are grouped first: the same people have the same tally, however they are cut into parts.
     """
@@ -361,7 +361,7 @@ def group_pairs(
 ) -> CodeCounts | None:
     """Count what `pair_people` lists, from the pairs of values that occur; None if rows must be read one by one.
 
-    So what is held is the counts, however many people there are, and an engine that reads elsewhere reads them there.
+    So only the counts are held, however many people there are, and an engine that reads elsewhere counts there.
     """
     if any(isinstance(part, Reals) for part in domain.parts) or not is_listable(domain):
         return None

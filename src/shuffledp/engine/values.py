@@ -83,7 +83,7 @@ def flatten(array: Any) -> Any:
 
 
 def read_bits(array: Any, missing: tuple[str, ...] = MISSING) -> Numbers:
-    """Return 1 for yes and 0 for no; other numbers are left to the caller.
+    """Return 1 for yes and 0 for no; other numbers are for the caller to refuse.
 
     >>> import pyarrow as pa
     >>> read_bits(pa.array(["Yes", "n", "1.0"])).values.tolist()

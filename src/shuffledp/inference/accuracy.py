@@ -70,7 +70,7 @@ class Accuracy:
 
     @property
     def expected_sample(self) -> float:
-        """At least the expected distance to the frequencies among these n people.
+        """An upper bound on the expected distance to the frequencies among these n people.
 
         1/2 sum_j sqrt(Var Z_j) <= 1/2 sqrt(k sum_j Var Z_j) by Jensen and Cauchy-Schwarz; or from the
         law of the noise.
@@ -82,7 +82,7 @@ class Accuracy:
 
     @property
     def expected(self) -> float:
-        """At least the expected distance to the distribution that the n people are drawn from.
+        """An upper bound on the expected distance to the distribution that the n people are drawn from.
 
         The variances of sampling, sum_j p_j (1 - p_j) / n <= (1 - 1/k) / n, and of the noise add up; or
         the two distances do.
@@ -139,7 +139,7 @@ class EqualNoise:
     r: float
     p: float
     distance: float = 0.0
-    """At least the distance between the noise of all bins that is sampled and this law."""
+    """An upper bound on the distance between this law and the noise that is sampled, over all bins."""
 
     @property
     def variance(self) -> float:

@@ -181,7 +181,7 @@ class _Search:
         return best
 
     def _floor(self) -> float:
-        """Return what a curator's discrete Laplace noise needs: whoever is near that need not be compared with others."""
+        """Return the n that a curator's discrete Laplace noise needs: a protocol near that need not be compared with others."""
         mechanism = geometric.make(
             epsilon=self.epsilon, sensitivity=2 if self.task.bins else 1, k=self.bins
         )
@@ -215,7 +215,7 @@ class _Search:
         return iter(sorted(every, key=lambda each: included.index(each.model)))
 
     def _share(self, candidate: Candidate, n: int) -> float:
-        """Return the radius as a share of n; infinite where the candidate is not to be had."""
+        """Return the radius as a share of n; infinite where the candidate is not available."""
         # A curator need not count on anybody's honesty when he plays the others.
         honest = 1.0 if self.model == "central" else self.honest
         delta = 0.0 if candidate.model is Model.LOCAL else self.delta
@@ -430,7 +430,7 @@ def _check_alpha(k: int, alpha: float) -> None:
         raise ParameterError(
             "alpha",
             alpha,
-            f"must be < 1 - 1/k = {1 - 1 / k:.4g}: every answer is so close to uniform",
+            f"must be < 1 - 1/k = {1 - 1 / k:.4g}: every answer is that close to uniform",
         )
 
 

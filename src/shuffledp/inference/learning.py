@@ -130,12 +130,12 @@ class Learned:
 
     @property
     def expected_tv(self) -> float:
-        """At least the expected distance between `distribution` and the population's p, whatever p is."""
+        """An upper bound on the expected distance between `distribution` and the population's p, whatever p is."""
         return self.accuracy.expected
 
     @property
     def expected_tv_sample(self) -> float:
-        """At least the expected distance to the frequencies among these n people: the noise alone."""
+        """An upper bound on the expected distance to the frequencies among these n people: the noise alone."""
         return self.accuracy.expected_sample
 
     def tv_bound(self, beta: float) -> float:

@@ -346,7 +346,7 @@ class Tagged(_Shuffled):
         return multinomials(generator, n, law, runs).astype(np.float64)
 
     def statistic(self, observed: Floats, r: Floats, n: int) -> Floats:
-        """Sum the groups' collisions, each with the number of people that it has: that number is no secret.
+        """Sum the groups' collisions, each computed with the number of people in the group, which is no secret.
 
         With n / G in its place the statistic would also see how unequal the groups are, which says nothing of the law.
         """

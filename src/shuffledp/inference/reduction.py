@@ -89,7 +89,7 @@ class Reduction:
 
     @property
     def kept(self) -> Fraction:
-        """At least this share of every distance from q is left among the cells."""
+        """A lower bound on the share of every distance from q that is left among the cells."""
         return (1 - self.mix) * min(self.stays)
 
     @property

@@ -38,7 +38,7 @@ from shuffledp.tasks import task_named
 
 
 def worst_bias(protocol: ShuffleProtocol, liars: int) -> float:
-    """Return by how many people that many liars can move the answer, at most; all their messages may be false.
+    """Bound by how many people this many liars can move the answer; all their messages may be false.
 
     For means and sums the unit is the width of the range; for quantiles it is a rank. `UnsupportedError` where no
     bound is known, as for words.
@@ -158,7 +158,7 @@ def ask_groups(
 
 
 def count_honest(people: int, n: int, *, honest: int, chance: float) -> int:
-    """Bound from below how many in a random group are honest, except with probability `chance`.
+    """Bound from below how many people in a random group are honest, except with probability `chance`.
 
     The group has `people` of n, of whom `honest` are honest; one of these, whose privacy is at stake, is in the group
     and counted. The others are drawn without replacement, and by Hoeffding 1963 (Theorem 4) Chernoff's bound holds as

@@ -192,7 +192,7 @@ class _Wanted:
 
     @property
     def added(self) -> float:
-        """At least what the words of everybody's group add to delta."""
+        """An upper bound on what the words of everybody's group add to delta."""
         return float_above(bound_generator(self.n, _TAGGED_WORDS, self.epsilon))
 
     def group(self, number: int) -> int:
@@ -390,7 +390,7 @@ def method_names(model: str, coin: str) -> tuple[str, ...]:
 
 
 def check_method(model: str, coin: str, method: str | None) -> str | None:
-    """Return the method if there is such a one; None if none is named.
+    """Return the method, if it exists; None if none is named.
 
     >>> check_method("local", "public", None), check_method("local", "public", "halving")
     (None, 'halving')

@@ -534,7 +534,7 @@ def separate(
 
 
 def share_promise(asked: dict[str, Any], *, people: int, n: int) -> dict[str, Any]:
-    """Return what the tester of a random group of that many of n people is asked for.
+    """Return the promise that the tester of a random group of this many of n people must keep.
 
     Behind a shuffler the noise must be enough for the honest people that the group has but for half of delta.
 
@@ -555,7 +555,7 @@ def share_promise(asked: dict[str, Any], *, people: int, n: int) -> dict[str, An
 
 
 def _promise_all(testers: Iterable[Tester], asked: dict[str, Any], n: int) -> Guarantee | None:
-    """Return what everybody is promised, whichever group it is."""
+    """Return what everybody is promised, whichever group they are in."""
     every = [(each.n, each.observer.guarantee) for each in testers]
     (people, first), *_ = every
     if first is None or first.model is not Model.SHUFFLE or people == n:

@@ -493,7 +493,7 @@ def name_verdict(experiment: str, claim: str) -> str:
 
 
 def _yourself(record: Record, effort: Effort, folder: Path) -> str:
-    """Return the command, the citation, and the data to take home."""
+    """Return the command to run it, the citation, and the data to download."""
     command = f"shuffledp lab {record.name}" + (" --quick" if effort is Effort.QUICK else "")
     agree = sum(verdict.agrees for verdict in record.verdicts)
     citation = (

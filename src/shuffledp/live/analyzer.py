@@ -204,7 +204,7 @@ class Analyzer:
     ) -> Manifest:
         """Check a batch and keep it: from now on it is the batch of its window.
 
-        `fetch` gets the batch, of so many bytes: it is asked only once the shuffler's signature has been verified.
+        `fetch(size)` gets the batch; it is called only after the shuffler's signature has been verified.
         """
         manifest = Manifest.verify(manifest_raw, signature, self.collection)
         earlier = self._find_manifest(manifest.window)
@@ -349,7 +349,7 @@ class Analyzer:
         return state
 
     def _open_batch(self, manifest: Manifest) -> tuple[CountedRecords, dict[str, int]]:
-        """Return the exact tallies, and what was dropped for whichever reason."""
+        """Return the exact tallies, and how many messages were dropped, by reason."""
         window = manifest.window
         batch = self._batch_path(window).read_bytes()
         records = check_batch(manifest, batch, self.collection)
@@ -360,13 +360,13 @@ class Analyzer:
         return counted, {**counted.dropped, **{reason: n for reason, n in lost.items() if n}}
 
     def _count_valid(self, tallies: Sequence[Tally]) -> int:
-        """Return how many reports there are at least, of messages that an honest device may have sent."""
+        """Return how many reports there are at least, counting only messages that an honest device may have sent."""
         users = [tally.users for tally in tallies]
         # With one random question in each report, all reports are a crowd; otherwise each question has all of them.
         return sum(users) if self.collection.pledge.one_question else min(users)
 
     def _suppose_honest(self, valid: int) -> dict[str, Any]:
-        """Return what a batch is worth to a person with one report in it, if the promised share of the valid is honest.
+        """Return what a person with one report in a batch is promised, if the promised share of the valid ones is honest.
 
         Other windows may have had fewer reports, so nothing is said here about several reports of a device: for
         those there is the promise.
@@ -485,7 +485,7 @@ def _drop_copies(records: Octets) -> tuple[Octets, int]:
 
 
 def answer_question(question: Question, tally: Tally, reports: int | None = None) -> dict[str, Any]:
-    """Return the answer about everybody in the tally; with `reports`, about that many people whom it is a sample of."""
+    """Return the answer about everybody in the tally; with `reports`, about that many people, of whom it is a sample."""
     task = question.asks
     estimate = task.convert(question.protocol.analyzer.estimate(tally))
     if reports is not None:

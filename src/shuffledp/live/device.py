@@ -45,9 +45,9 @@ class _SpentError(BaseException):
 
 @contextmanager
 def limit_effort(seconds: float) -> Iterator[None]:
-    """Stop what runs here, in this thread, after so many seconds of CPU time.
+    """Stop what runs in this block, in this thread, after this many seconds of CPU time.
 
-    The interpreter tells of every call, so this works in any thread and needs no signal. A single call into compiled
+    The interpreter reports every call, so this works in any thread and needs no signal. A single call into compiled
     code is not interrupted; those of the accounting take milliseconds.
 
     >>> with limit_effort(0.01):
@@ -189,7 +189,7 @@ class Device:
         self._db.close()
 
     def check(self, raw: bytes, expected_id: bytes) -> Collection:
-        """Return the collection of the link, if everything about it is as it must be: hash, law, keys, promise."""
+        """Return the collection that the link names, if all about it is right: hash, law, keys, promise."""
         collection = Collection.read(raw, expected_id)
         query = "SELECT 1 FROM collections WHERE id = ?"
         if self._db.execute(query, (collection.id,)).fetchone() is None:
@@ -216,7 +216,7 @@ class Device:
         return sum((_read(row[0]) for row in self._db.execute(query)), Decimal(0))
 
     def ask_consent(self, collection: Collection) -> str | None:
-        """Return why somebody must say yes before this collection is answered; None if nobody must."""
+        """Return why somebody must say yes before this collection is answered; None if nobody has to."""
         pledge, limit = collection.pledge, self._floor_budget
         if math.isinf(pledge.local_epsilon):
             return "it has no floor: shuffler and analyzer together could read the answers"
@@ -245,6 +245,7 @@ class Device:
             raise WireError("closed", "the collection takes no answers now")
         # What is wrong with the answers comes before what was sent already.
         places = place_answers(collection, answers)
+        # Priced, drawn and kept under one lock: of two programs with this outbox, the second sees what the first spent.
         with transaction(self._db):
             price = self._price(collection, window)
             reason = None if accept_floor else self.ask_consent(collection)
@@ -322,6 +323,7 @@ class Device:
         return _Kept(inners=inners or b"", token=token, state=Sending(state))
 
     def _move(self, collection: Collection, window: int, state: Sending) -> None:
+        # What is settled is forgotten: budgets need to know that there was a report, and nobody needs the report.
         done = state in (Sending.ACKNOWLEDGED, Sending.REFUSED, Sending.UNKNOWN)
         kept = "inners = NULL, token = x'', " if done else ""
         self._db.execute(

@@ -72,9 +72,9 @@ class ShufflerSecrets:
 
     @classmethod
     def forget(cls, folder: Path, collection: Collection, ended: Container[int]) -> tuple[int, ...]:
-        """Delete the keys all of whose windows have ended from the folder; returns their ids.
+        """Delete from the folder the keys whose windows have all ended; returns their ids.
 
-        Which ones have is what the store says: a clock that is wrong would delete the keys of open windows.
+        The store says which windows have ended: a clock that is wrong would delete the keys of open ones.
         """
         secrets = cls.load(folder, collection)
         windows = {key.id: range(key.first, key.last + 1) for key in collection.shuffler_keys}

@@ -2,9 +2,9 @@
 
 The states and promises are those of the store in SQLite. Whether a window is open is checked inside the transaction
 that stores a report, which holds the window's row `FOR SHARE`; sealing takes it `FOR UPDATE`, and so waits for
-uploads that are on their way. Reports are inserted in the order of their ids, so uploads that have some in common do
-not wait for each other in a circle. Each window has a table of its own, which is dropped; a batch is in the database
-until the analyzer has it, so any process can hand it out.
+uploads that are on their way. Reports are inserted in the order of their ids, so uploads that have some in common never
+deadlock. Each window has a table of its own, which is dropped as a whole; a batch is in the database until the analyzer
+has it, so any process can hand it out.
 
 The seal log of shufflers on several hosts is a small database on another server than their store. On the same server
 every backup, snapshot and replica would have both, and a restored store would find a log that is as old as itself. One
@@ -491,6 +491,7 @@ class PostgresStore(Link):
             if self._find(window).state is not State.SEALED:
                 return  # another process was faster
             self._db.execute(f"CREATE TABLE IF NOT EXISTS batch_{window} {_BATCH}")
+        # The window is not held while the pieces go in, which takes a while: look at it again behind the last one.
         with self._db.transaction() as keeping:
             if not self._has(f"batch_{window}"):
                 return

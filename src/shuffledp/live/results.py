@@ -47,7 +47,7 @@ class _PublishedError:
 
 
 def read_estimate(question: Question, result: Mapping[str, Any]) -> Estimate:
-    """Return the estimate that a result has of a question.
+    """Return the estimate of a question that a published result holds.
 
     >>> from shuffledp import protocols
     >>> made = protocols.rr.make_local(epsilon=1.0)
@@ -78,7 +78,7 @@ def read_estimate(question: Question, result: Mapping[str, Any]) -> Estimate:
 
 
 def _find_limits(question: Question, people: int) -> tuple[float, float]:
-    """Return between what the answer is publicly known to lie; infinite where nothing is known, or is worth drawing."""
+    """Return the ends between which the answer is publicly known to lie; infinite where none is known, or worth drawing."""
     kind = question.kind
     if kind.counts:
         return 0.0, float(people)

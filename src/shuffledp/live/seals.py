@@ -2,8 +2,8 @@
 
 Servers that add noise must never draw it twice for the same reports: the reports are what two such batches have in
 common. A database alone cannot promise that, because it may be restored from a backup, copied, or replaced by a
-replica. So an entry is made for each window before a byte of it can be read by anybody, in a log that is part of no
-backup of the database, and every serving compares what it serves with the entry:
+replica. So before anybody can read a byte of a window, an entry is made for it in a log that is part of no backup of the
+database, and whatever is served is compared with the entry first:
 
     entry without those bytes     expired: nothing is served, and nothing is drawn again
     bytes without an entry        never served
@@ -175,7 +175,7 @@ class FolderLog:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(draft, self.folder / name)
+            os.link(draft, self.folder / name)  # fails if there is one: a rename would replace it
         finally:
             draft.unlink()
         sync_folder(self.folder)

@@ -1,9 +1,9 @@
 """Plans whose noise comes from the servers: which bins each question has, and the law of what is added to them.
 
-A message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers. There are as many points
-as make the smallest error, and as many cells as make the shortest interval: for few people, few. All questions of a
-report share the promise, in which a count takes half as much as bins do, and the floor, if there is one. If a report
-answers one random question, that one has all of both.
+A message is one bin: a category, a yes or no, a cell, or a point of a coarse grid of numbers. The number of
+points is the one with the smallest error, and the number of cells the one with the shortest interval: few people get
+few. All questions of a report share the promise, in which a count takes half as much as bins do, and the floor, if
+there is one. If a report answers one random question, that question has all of both.
 
 A histogram whose categories would need more messages than a server may add is hashed (`protocols.server_hashing`).
 Messages that support few categories have the smallest error, but need the most dummies.
@@ -71,7 +71,7 @@ def serve_questions(
 ) -> tuple[ShuffleProtocol, ...]:
     """Return the protocol of each question, with the noise that keeps the promise, or `UnsupportedError`.
 
-    The floor is that of the pledge, infinite if there is none; so is whether a report answers one random question.
+    The pledge says what the floor is (infinite: there is none), and whether a report answers one random question.
     """
     asked: _Asked = list(zip(questions, tasks, strict=True))
     for question, task in asked:

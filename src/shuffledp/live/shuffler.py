@@ -319,8 +319,8 @@ class Shuffler:
     def _write(self, window: int) -> None:
         """Write the batch: to the disk, then into the seal log; only then may it be read.
 
-        After a crash before the entry nothing has left, so another draw does no harm. After a crash behind it the bytes
-        that the entry names are kept already, and `_resume` serves those or none.
+        After a crash before the entry, nothing has left, so another draw does no harm. After a crash behind it, the bytes
+        that the entry names have been kept, and `_resume` serves those or none.
         """
         entry = None if self.seals is None else self.seals.find(window)
         if entry is not None:

@@ -86,7 +86,7 @@ def make_private(folder: Path) -> Path:
 
 
 def check_private(path: Path) -> None:
-    """Refuse what others than the owner may read."""
+    """Refuse a file or folder that anybody but its owner may read."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         wanted = "700" if path.is_dir() else "600"
@@ -234,7 +234,7 @@ class Store(Protocol):
 
     @property
     def connected(self) -> int:
-        """How often it was connected to: after each time another copy of it may answer than before."""
+        """How often it was connected to: after each connection, another copy of it may answer than before."""
 
     def origin(self) -> str | None:
         """Return what is copied together with it, if it shares a server with others; see `SealLog.origin`."""
@@ -270,7 +270,7 @@ class Store(Protocol):
         """Let the batch be read, which is on the disk: delete the rows, ids and all, and other drafts."""
 
     def expire(self, window: int) -> None:
-        """Give a window up whose batch cannot be served, unless it is written by now: delete its rows."""
+        """Give up a window whose batch cannot be served, unless it has been written by now: delete its rows."""
 
     def known_log(self) -> bytes | None:
         """Return the identity of the seal log that belongs to this store; None if there is none yet."""
@@ -402,6 +402,7 @@ class SqliteStore:
             "INSERT INTO reports VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (report.window, report.id, report.inners),
         )
+        # The token comes last: a copy of a report that is there must not ask for a second one.
         if inserted.rowcount == 0 or not self._collection.tokens:
             return None
         refused = self._spend(hashlib.sha256(report.token).digest())

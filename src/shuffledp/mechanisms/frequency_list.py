@@ -175,7 +175,7 @@ class _PlaceError:
 
     @property
     def stderr(self) -> Value:
-        """At least the root of the mean squared error."""
+        """An upper bound on the root mean squared error."""
         odd = 2.0 * np.arange(self.mechanism.n + 1) - 1
         odd[0] = 0
         squares = [odd @ np.minimum(above + below, 1) for above, below in self._bound()]

@@ -19,7 +19,7 @@ _LESS = 1 - 1e-9  # so that rounded shares add up to no more than the promise
 
 
 class CuratorQuestion(NamedTuple):
-    """One question: how much of the budget it has, and the mechanism for an epsilon and a delta."""
+    """One question: its weight in the budget, and how to make its mechanism for an epsilon and a delta."""
 
     name: str
     weight: float

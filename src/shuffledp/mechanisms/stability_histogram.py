@@ -1,7 +1,7 @@
 """The stability-based histogram: noise on non-empty bins only, small bins are dropped.
 
-Over a huge or unlimited set of labels (words, web addresses) nobody can add noise to every bin. Here
-bins that nobody is in are never touched: each non-empty bin gets discrete Laplace noise of rate
+Nobody can add noise to every bin of a huge or unlimited set of labels (words, web addresses). Here bins
+that nobody is in are never touched: each non-empty bin gets discrete Laplace noise of rate
 epsilon / 2, and is published if the noisy count is above the threshold tau. The time is that of the
 non-empty bins, and the error does not depend on how many bins there could be.
 

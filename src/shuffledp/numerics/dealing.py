@@ -67,7 +67,7 @@ _AT_ONCE = 1 << 17  # people who draw a word each
 _NEAR = 8  # cells: among so few one is found by halving, among more in the whole table
 _SHORT = 256  # codes and cells of a table whose steps are remembered
 _SHARED = -1  # the code of people who are pooled, and the cell that their words are in
-_LARGEST = 1 << 62  # people in all
+_LARGEST = 1 << 62  # people in all: every sum of counts fits into 64 bits
 _BLOCKS = (1 << 20, 1 << 16, 1 << 12)  # coins: even numbers, from large to small
 _WORD_BITS = 64  # of the words that decide a block
 _GUARD_BITS = 64  # more bits than words have, for the weights
@@ -170,7 +170,7 @@ def deal_uniform(m: int, cells: int, bits: int, source: WordSource) -> tuple[Cou
 def deal_uniforms(
     counts: Counts | Sequence[int], cells: int, bits: int, source: WordSource
 ) -> Iterator[tuple[Counts, int]]:
-    """Yield the same for several numbers of words, one after the other: for a million cells, each takes its memory.
+    """Yield the same for several numbers of words, one after the other: a million cells take memory for each number.
 
     >>> from shuffledp import SeededWords
     >>> list(deal_uniforms([3, 5], 3, 4, SeededWords(1)))

@@ -152,7 +152,7 @@ def _secret_stream(secret: bytes) -> _Stream:
 
 
 def _size(count: int, bits: int) -> int:
-    """Return how many bytes of a stream that many words take."""
+    """Return how many bytes of a stream this many words take."""
     return _check(count, bits) * _width(bits)
 
 

@@ -191,7 +191,7 @@ def line(b: Words, doublings: Sequence[Words], size: int) -> Words:
 
 
 def check_degree(r: int) -> int:
-    """Return r, if there is a polynomial of this degree.
+    """Return r if there is a polynomial of this degree; raise otherwise.
 
     >>> check_degree(24)
     24

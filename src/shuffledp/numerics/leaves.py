@@ -122,7 +122,7 @@ class Leaves:
         return np.clip(value - above, 0, self.n), np.clip(value + below, 0, self.n)
 
     def bound_prefixes(self, beta: float) -> float:
-        """Return how far off all prefixes are at most, except with probability beta."""
+        """Bound how far off any prefix is, except with probability beta."""
         tail, most = beta / 2 / len(self.values), 0.0
         for start in range(0, len(self.values), _AT_ONCE):
             cells = np.arange(start, min(start + _AT_ONCE, len(self.values)))
@@ -132,7 +132,7 @@ class Leaves:
         return most
 
     def monotone(self) -> Floats:
-        """Make the prefixes monotone and put them between 0 and n: halfway between the highest and the lowest way."""
+        """Make the prefixes rise from 0 to n: halfway between their running maximum and the minimum of what follows."""
         up = np.maximum.accumulate(self.prefixes)
         down = np.minimum.accumulate(self.prefixes[::-1])[::-1]
         middle: Floats = np.clip((up + down) / 2, 0.0, self.n)
@@ -275,7 +275,7 @@ class LeafQuestion(ABC):
         """Return the standard error; for a quantile, about half the length of its one-sigma interval."""
 
     def relate(self, domain: Integers | Cells, n: int) -> float:
-        """Return what the root of `variance` is a share of: n people, 1 if it is a share, the range, or its square.
+        """Return what the root of `variance` is relative to: n people, 1 if it is a share, the range, or its square.
 
         >>> [ask_leaves(task).relate(Integers(lower=0, upper=9), 50) for task in TASKS]
         [50.0, 50.0, 1.0, 81.0, 9.0]

@@ -53,9 +53,11 @@ VectorLaw = dict[tuple[int, ...], Fraction]
 Join = Callable[[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]
 NOTHING = Fraction(0)
 
-_SPARE = 160
-_SPARE_OF_CUTS = 64
-_LONGEST = 1 << 20
+_SPARE = 160  # bits of a weight beyond a word's: the last one still has 120, and hardly feels that it is rounded down
+_SPARE_OF_CUTS = (
+    64  # bits of e^-rate beyond a share's: rounding it up moves a share by less than 2^-64 words
+)
+_LONGEST = 1 << 20  # shares: longer tables are refused
 _SLOW, _PACE = 0.95, 64  # where steps are so near to 1, every 64th weight is soon enough to stop
 _HIGHEST = 1000  # bits of a weight, which must be a float
 _DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -85,7 +87,7 @@ class Tabulated:
     size: Fraction
     """The r or the mean of the law that is tabulated, at least what was asked for if `threshold`."""
     distance: float
-    """At least the total variation distance between the two."""
+    """An upper bound on the total variation distance between the two."""
 
     @property
     def words(self) -> int:
@@ -584,7 +586,7 @@ class CutLaplaceSum:
 
     @property
     def masses(self) -> Floats:
-        """At least Pr[S = -most], ..., Pr[S = most], each within a part in 10^12."""
+        """Upper bounds on Pr[S = -most], ..., Pr[S = most], each within a part in 10^12."""
         return _add_up(self.noise, self.times)
 
     def at_least(self, x: Floats) -> Floats:
@@ -629,10 +631,9 @@ def _share(rate: float, most: int, bits: int) -> tuple[int, ...]:
     scale = bits + _SPARE_OF_CUTS
     step = int(-(-exp_upper(-Fraction(rate)) * (1 << scale) // 1))  # e^-rate, rounded up
     words = 1 << bits
-    low, high = (
-        0,
-        words,
-    )  # even middles: half of the largest whose shares are not more than all words
+    # The largest middle share for which all of them together are at most all words; an even one, so that what is left
+    # can be split between the two ends.
+    low, high = 0, words
     while high - low > 2:
         middle = (low + high) // 4 * 2
         if 2 * sum(_fall(middle, step, scale, most)) + middle <= words:

@@ -241,7 +241,7 @@ class TwoWordGeometric:
 
     @property
     def distance(self) -> float:
-        """At least the total variation distance to the geometric law."""
+        """An upper bound on the total variation distance to the geometric law."""
         return bound_distance(_length(self.rate, self._surplus), self.bits)
 
     @property

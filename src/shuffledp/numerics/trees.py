@@ -268,7 +268,7 @@ def even_shapes(cells: int) -> list[tuple[int, ...]]:
 
 
 def choose_even_shape(cells: int, power: int) -> tuple[int, ...]:
-    """Return the one with the smallest error of a rank, if the variance of a node grows with this power of the depth.
+    """Return the even shape whose ranks err least, if the variance of a node grows with this power of the depth.
 
     >>> choose_even_shape(4096, 1), choose_even_shape(4096, 2)
     ((3, 3, 3, 3, 3, 3, 3, 2), (16, 16, 16))

@@ -1,8 +1,8 @@
 """The protocol to take, ready to run: one chooser for plans, for `sdp.count` and its like, and for runs.
 
-The usual winners come first. One of them is taken at once if its error is within a quarter of what even a curator
-would make of the honest users' noise, in hardly more bits than the value itself has. Otherwise all are
-evaluated, and of those whose error is nearly the smallest the one with the fewest bits is taken.
+The usual winners come first. One of them is taken at once if its error is within a quarter of what even a curator would
+have with the honest users' noise, and it sends hardly more bits than the value itself has. Otherwise all are evaluated,
+and among those with nearly the smallest error the one with the fewest bits is taken.
 """
 
 import hashlib
@@ -164,7 +164,7 @@ def choose(
     max_bits: float | None = None,
     for_file: bool = False,
 ) -> ShuffleProtocol | Mechanism:
-    """Return the best protocol (or mechanism) of a model that answers the task as it is put, or the one named.
+    """Return the best protocol (or mechanism) of a model that answers exactly this task, or the one named.
 
     It is the row that `sdp.plan` chooses with the same limits, found without looking at the rest where it can be.
     For a file, whose people send nothing, it is `Plan.on_file`: the error decides, and not the bits. With a delta
@@ -209,7 +209,7 @@ def pick_for_file(asked: Problem, model: Model, look: Callable[[Candidate], Row]
 
     Newcomers come first, then the usual winners, the most accurate of them before the others. One that is as good as a curator
     with the honest users' noise is taken at once. If none is, but the best is within a quarter of that, the other
-    protocols need no look.
+    protocols are not looked at.
     """
     floor = _curator_error(asked)
     early = [each for each in list_early(asked.task) if each.model is model]

@@ -109,7 +109,7 @@ def _excess(row: Row, asked: Problem, error: float) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class _Bracket:
-    """Between the last value that was too small and the first that was good."""
+    """A bracket: between the last value that was too small and the first that was good enough."""
 
     name: str
     start: float

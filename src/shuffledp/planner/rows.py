@@ -188,9 +188,9 @@ def _flat(values: dict[int, float]) -> bool:
 
 
 def worst_bin(protocol: ShuffleProtocol, inputs: Counts, level: float) -> float:
-    """Return a distance: with probability about `level` all bins are that near to the truth (union bound).
+    """Return a distance within which all bins are from the truth, with probability about `level` (union bound).
 
-    About, since the widths of the intervals are those where the noise is at its mean; they hardly depend on it.
+    Only about, because the intervals are those where the noise equals its mean; their widths hardly depend on it.
 
     >>> from shuffledp import protocols
     >>> p = protocols.correlated_histogram.make(n=100_000, k=16, epsilon=1.0, delta=1e-6)

@@ -59,7 +59,7 @@ class BundleDevice:
 
     devices: tuple[Device, ...]
     values: tuple[int, ...] = ()
-    """How many values a person has in each part, if not one: each of them is an input of that device."""
+    """How many values a person has in each part, if more than one: each of them is an input of that device."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "devices", tuple(self.devices))

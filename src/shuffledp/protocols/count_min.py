@@ -250,7 +250,7 @@ class SketchError:
         return np.sqrt(self.noise.variance + others * ((1 - 1 / self.width) / self.width))
 
     def bound_squares(self, miss: float) -> float:
-        """Return at least F, except with probability `miss`."""
+        """Bound F from above, except with probability `miss`."""
         n, w = float(self.n), self.width
         F = np.geomspace(n, n * n, _GRID) if n > 1 else np.ones(1)
         crossed = 2 * np.sqrt(self.noise.variance * (F + n * n / w)) + self._square_noise()
@@ -260,7 +260,7 @@ class SketchError:
         return float(F[min(last, len(F) - 1)])
 
     def _square_noise(self) -> float:
-        """Return at least the standard deviation of the sum of the squared noise in the cells of a row.
+        """Bound from above the standard deviation of the sum of the squared noise in the cells of a row.
 
         With D dummies, the sum of squares is D and twice the pairs in one cell, which are uncorrelated: a variance of at most
         2 D^2 / w. Its mean given D is D (1 - 1/w) + (D - E[D])^2 / w; D varies like Bin(n, 1/2) at most.
@@ -305,7 +305,7 @@ class CountMinAnalyzer:
         return self._estimate(tally, self._everything(), self.randomizer.domain.labels)
 
     def foresee(self, inputs: Counts) -> Estimate:
-        """Return an estimate for this data set: the functions are public, and who collides is theirs to say.
+        """Return the estimate to expect for this data set: the public functions decide who collides.
 
         The noise of one row serves for all of them, since a category is in other cells there.
         """
@@ -494,7 +494,7 @@ def _derive_functions(seed: int, rows: int) -> tuple[tuple[int, int, int, int], 
 
 
 def rows_delta(*, total: NoiseTotal, rows: int, epsilon: float) -> float:
-    """Return at least the true delta for `rows` independent pairs, each with its own T ~ total: losses add up.
+    """Bound from above the true delta for `rows` independent pairs, each with its own T ~ total: losses add up.
 
     >>> from shuffledp.accounting.moved_message import PoissonTotal
     >>> f"{rows_delta(total=PoissonTotal(mean=300.0), rows=4, epsilon=1.0):.1e}"

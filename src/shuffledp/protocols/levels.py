@@ -127,7 +127,7 @@ class HiddenLevel:
     mean: Fraction
 
     def delta(self, epsilon: float) -> float:
-        """Return at least the true delta at epsilon."""
+        """Bound the true delta at epsilon from above."""
         if epsilon >= self.device.epsilon0:
             return 0.0
         starts, below = _place_cells(self.others, self.mean)
@@ -148,7 +148,7 @@ class HiddenLevel:
         )
 
     def _bound_given(self, m: int, epsilon: float) -> float:
-        """Return at least D_m: the target's message and m uniform ones."""
+        """Bound D_m from above: the target's message and m uniform ones."""
         k, low = self.device.k, _low(self.device)
         high = 1 - (k - 1) * low
         E = exp_lower(epsilon)

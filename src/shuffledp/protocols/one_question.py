@@ -159,7 +159,7 @@ class SampledError:
 
     @property
     def _units(self) -> tuple[float, float]:
-        """What makes a share or mean of the answer about the sample, and what makes that the answer about all."""
+        """What to divide the answer about the sample by for a share or mean, and what to multiply that by for everybody."""
         return (1.0, 1.0) if self.average else (float(self.sampled), float(self.people))
 
     @property

@@ -450,7 +450,7 @@ class RoundingSearch:
         return k, Fraction(gamma)
 
     def _gamma(self, k: int, share: float) -> float:
-        """Return at most the gamma of randomized response with epsilon0 = epsilon, which is private by itself."""
+        """Return the gamma of randomized response with epsilon0 = epsilon, which is private by itself, or less."""
         return min((k + 1) * share, (k + 1) / (math.exp(min(self.epsilon, 700.0)) + k))
 
     def _search_best(self, gamma_of: Callable[[int], float]) -> int:

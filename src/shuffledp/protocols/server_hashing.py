@@ -153,7 +153,7 @@ class HashedBin:
         return self.hashing.find_supported(message)
 
     def find_moved(self, weight: float = 1.0) -> Moved:
-        """Return what one report changes among the messages: what it supports alone, with a factor of at most 1."""
+        """Return what one report changes among the messages: p and q of what it alone supports, up to a common factor <= 1."""
         if self.floor is None:
             return Moved(moves=2, weight=weight, support=self.q)
         apart = (1 - self.truthful) * self.q

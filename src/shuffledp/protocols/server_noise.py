@@ -311,7 +311,7 @@ class GridError:
     exact_interval = interval
 
     def log_moment(self, weights: Floats) -> Floats:
-        """Return at least ln E[e^(w . Z)] for each row w of weights, Z the errors of the counts of the points.
+        """Bound ln E[e^(w . Z)] from above for each row w of weights, Z the errors of the counts of the points.
 
         The servers' part is exact. A person adds at most the largest of what a person at one of the points adds.
         """

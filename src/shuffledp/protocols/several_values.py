@@ -235,7 +235,7 @@ def _compose(made: ShuffleProtocol, values: int, promise: Promise) -> Joint:
 def _find_budget(
     crowd: Crowd, promise: Promise, values: int, inner: str, options: str
 ) -> float | None:
-    """Find nearly the largest epsilon of one value with which all of a person's keep the promise; None: none does."""
+    """Find nearly the largest epsilon of one value with which all of a person's keep the promise; None if there is none."""
     devices = _count_devices(crowd, values)
     part = PartSpec(name=inner, protocol=inner, parameters=json.loads(options))
 

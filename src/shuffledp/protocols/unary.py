@@ -185,7 +185,7 @@ class Unary:
 
 
 def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:
-    """Return how many words flip a bit that is kept with at most these odds."""
+    """Return how many words must flip a bit for it to be kept with at most these odds."""
     words = 1 << whole("word_bits", word_bits, at_least=1, at_most=64)
     flips = int(-(-words // (odds + 1)))
     if 2 * flips >= words:

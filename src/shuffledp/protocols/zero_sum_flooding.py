@@ -186,7 +186,7 @@ class Flooding:
         return cells(self.levels, self.budget)
 
     def delta(self, level: float) -> float:
-        """Return at least the sum of all delta_s, if every K is Poisson(level)."""
+        """Bound the sum of all delta_s from above, if every K is Poisson(level)."""
         if level > _LARGEST_LEVEL:
             raise UnsupportedError(f"level={level!r} is too large for this routine")
         top = math.ceil(level + 12 * math.sqrt(level)) + 60
@@ -228,7 +228,7 @@ def _level(flood: Flooding, delta: float) -> float:
 
 
 def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:
-    """Return at least Pr[NB(K, p) <= shift - 1 + p (K - 1) / (e^rate - p)], by Chernoff.
+    """Bound Pr[NB(K, p) <= shift - 1 + p (K - 1) / (e^rate - p)] from above, by Chernoff.
 
     With z = t / (p (K + t)): E[z^N] z^-t = ((1 - p) (K + t) / K)^K z^-t, for t below the mean.
     """
@@ -248,7 +248,7 @@ def _lower_tails(K: Floats, rate: Floats, shift: Floats) -> Floats:
 
 
 def thinned_delta(*, levels: int, epsilon_star: float, share: float) -> float:
-    """Return at least the divergence of Z + k against Z at epsilon_star, 1 <= k <= levels, Z ~ NB(share, p).
+    """Bound from above the divergence of Z + k against Z at epsilon_star, 1 <= k <= levels, Z ~ NB(share, p).
 
     Here p = e^(-epsilon_star/levels). Nothing for share >= 1; 1 if it takes too long to compute.
 
@@ -351,7 +351,7 @@ class MultisetFlood:
         return self.number.largest * longest
 
     def distance(self, users: int) -> float:
-        """Return at least that of what all users draw from the ideal law."""
+        """Bound from above the distance of what all users draw from the ideal law."""
         sizes = users * float(self.share) * sum(size.distance for size in self.sizes)
         return (users * self.number.distance + sizes) * (1 + 1e-12)
 
@@ -444,7 +444,7 @@ class ZeroSumFlooding:
         return self.noise.words + self.flood.words
 
     def distance(self, users: int) -> float:
-        """Return at least that of all users' noise from the ideal law."""
+        """Bound from above the distance of all users' noise from the ideal law."""
         return self.noise.distance(users, 2) + self.flood.distance(users)
 
     def delta(self, honest: int, epsilon: float) -> float:
@@ -464,8 +464,8 @@ class ZeroSumFlooding:
         return float(exact) * (1 + 1e-15)
 
     def _bound(self, honest: int, spent: float) -> float:
-        """Return at epsilon = spent: the flood's delta, what is missing from the geometric noise if fewer users
-        are honest, and (1 + e^epsilon) times the distance of the sampled noise from the ideal one.
+        """Bound delta at epsilon = spent: the flood's delta, plus what the geometric noise lacks if fewer users are
+        honest, plus (1 + e^epsilon) times the distance of the sampled noise from the ideal one.
         """
         # Rounding the shares down raises delta.
         level = math.nextafter(float(honest * self.flood.share), 0.0)

@@ -162,7 +162,7 @@ class CutAnswers:
         )
 
     def failure(self, radius: float, bins: int = 1) -> float:
-        """Return at least the probability that the error of any of these bins exceeds the radius, for any data.
+        """Bound from above the probability that the error of any of these bins exceeds the radius, for any data.
 
         If N < S the error is |N - n gamma|, otherwise it is S. With a radius r >= n gamma it is exceeded exactly if
         N >= S > r, most likely if S is the next integer above r; and at most n / S bins have that many people. With
@@ -255,7 +255,7 @@ class ZsumAnalyzer:
         return self._rule(n).radius(beta)
 
     def failure(self, n: int, radius: float) -> float:
-        """Return at least the probability that the error of the count exceeds the radius, for any data.
+        """Bound from above the probability that the error of the count exceeds the radius, for any data.
 
         >>> p = make(n=10_000, epsilon=1.0, delta=1e-6, honest=1.0)
         >>> f"{p.analyzer.failure(n=10_000, radius=74):.1e}"

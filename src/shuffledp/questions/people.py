@@ -545,7 +545,7 @@ def _tell_nothing(kind: type[Task]) -> str:
     if kind.bins:
         return f"is counted as {NONE!r}"
     if issubclass(kind, Range | Cdf):
-        return "is in no range and below no point, but shares are of everybody"
+        return "counts in no range and below no point, but shares are of everybody"
     if kind.adds and not kind.average:
         return "counts as 0"
     return (

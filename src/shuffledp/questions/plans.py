@@ -290,8 +290,8 @@ class SurveyPlan:
         if self.cost is None:
             return f"{' '.join(said)} (They split epsilon evenly, with delta = 0.)"
         return (
-            f"{' '.join(said)} (For the same promise about all answers together: the curator's are composed at the same "
-            "delta, or it runs these protocols itself; people who trust nobody split epsilon evenly, with delta = 0.)"
+            f"{' '.join(said)} (All for the same promise about all answers together. The curator composes its answers at "
+            "the same delta, or runs these protocols itself; people who trust nobody split epsilon evenly, with delta = 0.)"
         )
 
     def _say_costs(self) -> str:

@@ -507,7 +507,7 @@ class Survey:
         self.check_delta(n)
         if any(question.auto is not None for question in self.questions):
             raise UnsupportedError(
-                "a plan is made without data, and 'auto' is found in data: declare lower and upper"
+                "'auto' is found in data, and a plan has none: declare lower and upper"
             )
         survey = plan_people(self, n)
         return make_plan(survey, survey.tasks({}, n), n)

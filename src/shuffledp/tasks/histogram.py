@@ -387,10 +387,10 @@ class Words(Task):
         return (
             *none,
             f"A word is reported if it stands out at every level of its prefixes, at the last one by {threshold:,.0f} "
-            f"people: half of the words that {half:,} people have are found, and 95 % of those that {most:,} have. "
-            "Words that are not listed may have as many people as that.",
+            f"people. This finds half of the words that {half:,} people have, and 95 % of those that {most:,} have: "
+            "words that are not listed may have that many people, too.",
             "Standard errors are those of a word chosen before looking. A word is listed because its count came out "
-            "large, so counts near the threshold are rather too large; intervals count that in.",
+            "large, so counts near the threshold tend to be too large; intervals allow for that.",
         )
 
     @classmethod

@@ -160,7 +160,7 @@ def _align(domain: Cells, wanted: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles(_Distributed):
-    """The smallest value that at least the share p of the people do not exceed, for each p; the median by default.
+    """For each p, the smallest value that at least a share p of the people do not exceed; the median by default.
 
     >>> task = Quantiles.declare({"lower": 0, "upper": 9, "at": "0.25,0.5"}).task
     >>> task.truth([1, 2, 3, 4])
@@ -177,7 +177,7 @@ class Quantiles(_Distributed):
         return float(self.domain.upper) - float(self.domain.lower)
 
     def in_rounds(self, crowd: Crowd, promise: Promise) -> str | None:
-        """Return how near one yes or no from everybody, asked group by group, brings a bisection."""
+        """Say how close a bisection comes with one yes or no from everybody, asked group by group."""
         from shuffledp.accounting.amplify import calibrate  # only plans need it
 
         stages = count_halvings(self.domain.size)

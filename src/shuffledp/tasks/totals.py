@@ -128,7 +128,7 @@ class Mean(_Numbers):
         if not isinstance(law, RatioError) or not law.covers_all(_USUAL_LEVEL):
             return ()
         return (
-            "So few values count, if any, that the noise may be all that was seen: nothing is known of the mean.",
+            "So few values count, if any, that all that was seen may be noise: nothing is known about the mean.",
         )
 
 

@@ -111,7 +111,7 @@ def test_if_a_role_does_not_start_both_end(monkeypatch):
 
         def wait_until_ready(self):
             if self.name == "analyzer":
-                raise UnsupportedError("a role ended at once, with status 1")
+                raise UnsupportedError("a server ended at once, with status 1")
 
         def stop(self):
             ended.append(self.name)

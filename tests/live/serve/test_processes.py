@@ -133,7 +133,7 @@ def test_a_role_is_waited_for_until_it_is_well(answers, monkeypatch):
     role.wait_until_ready()
     assert answers == [500]
     role.process.returncode = 3
-    with pytest.raises(UnsupportedError, match=r"^a role ended at once, with status 3$"):
+    with pytest.raises(UnsupportedError, match=r"^a server ended at once, with status 3$"):
         role.wait_until_ready()
     role.process.returncode = None
     monkeypatch.setattr(folders, "_PATIENCE", 0.02)

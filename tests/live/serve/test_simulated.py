@@ -76,7 +76,7 @@ def test_rows_are_chosen_and_other_names_are_said(collection, write):
         ("euros,way,home\n0,car,ja\n", {"cost": "euros"}, {}, DataError,
          r"^cost is by group: say which column has it, cost\.group=COLUMN$"),
         ("euros,way,home\n5,car,perhaps\n", COLUMNS, {"on_invalid": "drop"}, DataError,
-         "^nobody is left who answers every question; leave out on_invalid, and the first invalid one is named$"),
+         "^nobody is left who answers every question; without on_invalid, the first invalid one is named$"),
         ("euros,way,home\n0,car,perhaps\n", COLUMNS, {}, DataError,
          r"'perhaps' in row 1 of .* is neither nein nor ja \(or true or false\); to go on: on_invalid unknown=drop$"),
         ("euros,way,home\n0,car,ja\n", COLUMNS, {"where": "way = 'x'"}, DataError,

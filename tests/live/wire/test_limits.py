@@ -224,7 +224,7 @@ LIMITS = {
     "unit": (
         {"questions.0.asked.unit": None},
         {"questions.0.asked.unit": "km"},
-        "'way' has a unit, and is no number",
+        "'way' has a unit, but is not a number",
     ),
     "scale": (
         {

@@ -54,7 +54,7 @@ _TAG = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
 def find_data_folder() -> Path:
-    """Return where surveys, the outbox and more languages of this person are: `shuffledp` in the folder for data.
+    """Return the folder of this person's surveys, outbox and added languages: `shuffledp` in the folder for data.
 
     That is $XDG_DATA_HOME, by default ~/.local/share.
     """

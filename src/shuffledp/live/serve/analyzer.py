@@ -156,7 +156,7 @@ class Contact:
 def write_metrics(
     analyzer: Analyzer, waiting: dict[int, str], health: Health, contact: Contact
 ) -> str:
-    """Return everything a monitoring system wants to know about the analyzer, in its lines."""
+    """Return everything that a monitoring system wants to know about the analyzer, line by line."""
     states = analyzer.states()
     dropped: Counter[str] = Counter()
     for window in states:

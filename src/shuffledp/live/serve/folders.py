@@ -89,7 +89,7 @@ class Home:
         return self.path / "analyzer"
 
     def seals(self, role: str) -> Path:
-        """Return the seal log of a role, outside of what a backup of the folder has."""
+        """Return the folder of a role's seal log, which no backup of the collection's own folder includes."""
         return self.path.absolute().with_name(f"{self.path.absolute().name}.seals") / role
 
     @property
@@ -227,7 +227,7 @@ class Home:
 
 
 def _list_there(path: Path) -> set[Path]:
-    """Return the folder and all that is in it, if it is there."""
+    """Return the folder and all that is in it, if it exists."""
     return {path, *path.rglob("*")} if path.exists() else set()
 
 
@@ -301,7 +301,7 @@ class Role:
             while time.monotonic() < end:
                 if self.process.poll() is not None:
                     raise UnsupportedError(
-                        f"a role ended at once, with status {self.process.returncode}"
+                        f"a server ended at once, with status {self.process.returncode}"
                     )
                 with suppress(httpx.TransportError):
                     if client.get("/healthz").status_code == 200:

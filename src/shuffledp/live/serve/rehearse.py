@@ -137,7 +137,7 @@ def read_places(
     kept = np.logical_and.reduce([each.kept for each in parts])
     if not kept.any():
         raise DataError(
-            "nobody is left who answers every question; leave out on_invalid, and the first invalid one is named"
+            "nobody is left who answers every question; without on_invalid, the first invalid one is named"
         )
     return Simulated(
         places={name: codes[kept] for name, codes in places.items()},
@@ -204,7 +204,7 @@ _WHICH = " is neither true nor false (true_value says which one is yes)"
 
 
 def _translate(array: Any, words: Sequence[str]) -> Any:
-    """Put "no" and "yes" for a question's own words."""
+    """Replace a question's own words by "no" and "yes"."""
     import pyarrow.compute as pc
 
     from shuffledp.engine.values import flatten, is_text

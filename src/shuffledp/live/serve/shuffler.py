@@ -2,9 +2,8 @@
 
 No access log, no address, no time of arrival is kept. Cheap checks come before any decryption.
 
-Whether the clock can be believed. A wrong one would end windows that have just begun, and delete their reports.
-
-The clock is compared with two things that nobody sets: how long the machine has been running, and the last time in the
+**Can the clock be believed?** A wrong one would end windows that have just begun, and delete their reports. So it is
+compared with two things that nobody sets: how long the machine has been running, and the last time in the
 store. If it differs from them by more than is stated here, nothing is taken, sealed or deleted until it is right
 again, or until the operator says that it is.
 """
@@ -111,6 +110,7 @@ class Watch:
             return f"the clock is {_say_time(off)} ahead of {since}"
         if off < -JUMP - slack:
             return f"the clock is {_say_time(-off)} behind the time that has passed"
+        # Found plausible after the start: from here on the uptime says more than the last time in the store.
         if self.ahead == ABSENCE:
             self.believe(now, uptime=uptime)
         return None
@@ -508,7 +508,7 @@ class ShufflerServer:
         return PlainTextResponse(await self.write_metrics())
 
     async def write_metrics(self) -> str:
-        """Return everything a monitoring system wants to know, in its lines."""
+        """Return everything that a monitoring system wants to know, line by line."""
         now = self.clock()
         lines = [f"shuffledp_reports_accepted_total {self.shuffler.accepted}"]
         lines += write_counts("reports_rejected_total", "reason", self.shuffler.refused)
@@ -593,7 +593,7 @@ def run_shuffler(
 
     `metrics` is the address at which a monitoring system may ask, with the token in `shuffler/metrics-token`.
     `results` is the address of the analyzer's page, whose results people see once they are published. With a
-    certificate everybody but the operator, on the socket, and monitoring is spoken to by TLS.
+    certificate everybody is served by TLS, except for the operator on the socket and for monitoring.
     """
     where = None if results is None else read_url(results.rstrip("/"))
     journal = Journal("shuffler")

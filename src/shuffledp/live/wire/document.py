@@ -1,8 +1,8 @@
 """The collection document: everything that is public, fixed before the first report.
 
-It is JSON, and `collection_id` is the SHA-256 of its exact bytes: everybody holds the same bytes, nobody writes
-them anew. Reading it is strict, and reading it checks all that needs no computation; `verify` recomputes the
-promise, which a device does before it answers.
+It is JSON, and `collection_id` is the SHA-256 of its exact bytes: everybody holds the same bytes, and nobody
+re-encodes them. Reading is strict, and checks all that needs no computation; `verify` recomputes the promise, which a
+device does before it answers.
 
 The logo of a survey is a small picture in the document, without anything but the picture. It is part of the document,
 so its id stands for it: nobody can be shown another one, no page asks a server for it, and an exported page or one
@@ -468,7 +468,7 @@ def _take_shuffler(top: Fields, version: int) -> Fields:
         return Fields("shuffler", top.take("shuffler"))
     shufflers = top.items("shufflers", 2)
     if len(shufflers) > 1:
-        raise WireError("planned", "two shufflers in a row are more than this version can use")
+        raise WireError("planned", "this version cannot use two shufflers in a row")
     return Fields("shuffler", shufflers[0])
 
 
@@ -597,10 +597,12 @@ def _check_one_question(collection: Collection) -> None:
     if len(collection.questions) < 2 or not all(each.asks.sampled for each in collection.questions):
         raise WireError(
             "document",
-            "one question of several is for counts, histograms, and sums and means not by group",
+            "one random question per report is for counts, histograms, and sums and means not by group",
         )
     if collection.pledge.composed and collection.pledge.reports_per_device > 1:
-        raise WireError("document", "one question of several is not composed over several reports")
+        raise WireError(
+            "document", "one random question per report is not composed over several reports"
+        )
 
 
 def _check_distinct_keys(collection: Collection) -> None:

@@ -1,8 +1,8 @@
 """What is promised to every participant, and the computation that checks it.
 
-Where the devices add the noise, the privacy curves of the answers among those of `honest` of the reports are
-composed; where the servers do, the exact law of what either adds is all that counts. What is set aside of delta is
-for the words of the generators."""
+Where the devices add the noise, each answer has a privacy curve among those of the `honest` share of the reports, and
+these curves are composed. Where the servers add it, only the exact law of what each of them adds counts. A part of
+delta is set aside for the words of the generators."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -222,7 +222,7 @@ def _compute_served(
 ) -> Guarantee:
     """Compute the guarantee of either server's noise alone: the promised epsilon if it holds, or the smallest.
 
-    A device takes so many `words`, and a server takes `server` for a window.
+    `words` are those of one device, `server` those of a server for one window.
     """
     from shuffledp.accounting.server_noise import bound_delta
     from shuffledp.numerics.rounding import find_smallest

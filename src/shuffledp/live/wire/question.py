@@ -218,7 +218,7 @@ def _read_part(fields: Fields) -> Part:
 def _check_asking(asking: Asking, name: str, task: str, labels: Sequence[str] | None) -> None:
     kind = asking.kind
     if asking.unit is not None and kind is not Kind.NUMBER:
-        raise WireError("document", f"{name!r} has a unit, and is no number")
+        raise WireError("document", f"{name!r} has a unit, but is not a number")
     if asking.skip and (Kind.CHOICE not in _kinds_of(task) or labels is None or len(labels) < 3):
         raise WireError(
             "document", f"{name!r} cannot be skipped: that is one of three or more categories"

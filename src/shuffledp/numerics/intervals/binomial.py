@@ -63,8 +63,7 @@ def have_both_signs(weights: Floats) -> Bools:
 def bound_deviation(
     law: BinMoments, weights: Floats, tail: float, rounded: Floats, tried: Floats = _TRIED
 ) -> Floats:
-    """Bound sums: radii that sums of bins with these weights exceed with probability `tail` at most, on one side: the
-    upper one.
+    """Return radii that sums of bins with these weights exceed with probability at most `tail`, on the upper side.
 
     `rounded` is the sum of h^2 over the rounded numbers, for each sum. The radius of a bin with noise of Laplace's
     kind:

@@ -269,7 +269,7 @@ class RatioError:
     exact_interval = interval
 
     def covers_all(self, level: float) -> bool:
-        """Return whether nothing is known of the mean: the noise may be all that was seen."""
+        """Return whether nothing is known about the mean: all that was seen may be noise."""
         return self.interval(0.0, level) == self.ends
 
     def _invert(self, outside: float) -> tuple[float, float]:

@@ -86,7 +86,7 @@ class LevelSight:
         )
 
     def find_probability(self, count: int) -> float:
-        """Return at least the probability that a word with this count is found: it fails at some level otherwise."""
+        """Bound from below the probability that a word with this count is found: otherwise it fails at some level."""
         spreads = self.means if self.spreads is None else self.spreads
         levels = zip(self.shares, self.means, self.limits, spreads, strict=True)
         missed = math.fsum(_miss(count, *level) for level in levels)
@@ -196,7 +196,7 @@ def split_bits(bits: int) -> tuple[int, ...]:
 
 
 def _share_rows(rows: int, bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return the rows as evenly as they go, the first levels first."""
+    """Share out the rows as evenly as possible, the first levels first."""
     each, rest = divmod(rows, len(bits))
     return tuple((length, each + (i < rest)) for i, length in enumerate(bits))
 

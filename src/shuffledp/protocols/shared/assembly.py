@@ -270,7 +270,7 @@ def register(*makers: LocalMaker[Any] | ShuffleMaker, hints: Hints | None = None
 
 
 def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterError:
-    """Return the error of a device whose words cannot express so little of the value.
+    """Return the error of a device whose words are too short for a message that says so little of the value.
 
     >>> str(refuse_epsilon0(0.1, 2, k=4))
     'epsilon0=0.1 must be larger: with k=4 and words of 2 bits nothing of the value would be left'
@@ -281,7 +281,7 @@ def refuse_epsilon0(epsilon0: float, word_bits: int, **shape: int) -> ParameterE
 
 
 def _make_plain(value: Any) -> Any:
-    """Return Python's own number for one of NumPy's, which would overflow, and which JSON does not know."""
+    """Return Python's own number for one of NumPy's, which could overflow, and which JSON cannot write."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -485,7 +485,7 @@ def _largest_of_bits(
     epsilon: float,
     delta: float,
 ) -> float | None:
-    """Return the same for binary randomized response, where asking is dear: its worst data sets say where.
+    """Return the same for binary randomized response, whose bounds are costly: its worst data sets say where to look.
 
     None if this is not one, or if nothing safe was found soon.
     """

@@ -246,7 +246,7 @@ class Dummied(ABC):
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """Return at least the delta, from the dummies of the honest users (the target's included)."""
+        """Bound delta from above, by the dummies of the honest users (the target's included)."""
         return dummies(n=honest, rho=self.rho, pair=_pair(self.q)).delta(epsilon)
 
 

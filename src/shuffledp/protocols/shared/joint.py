@@ -60,11 +60,11 @@ class PartCurve:
     honest: int
 
     def delta(self, epsilon: float) -> float:
-        """Return at least the true delta at this epsilon."""
+        """Bound the true delta at this epsilon from above."""
         return min(1.0, self.accountant.delta(self.honest, epsilon))
 
     def epsilon(self, delta: float) -> float:
-        """Return at least the true epsilon at this delta."""
+        """Bound the true epsilon at this delta from above."""
         return invert(self.delta, delta)
 
 
@@ -96,7 +96,7 @@ class Joint:
         )
 
     def delta(self, honest: int, epsilon: float) -> float:
-        """Return at least the delta of all parts together."""
+        """Bound the delta of all parts together from above."""
         return self.open(honest)(epsilon)
 
     def open(self, honest: int, points: int = _POINTS) -> Callable[[float], float]:
@@ -120,7 +120,7 @@ class Joint:
 
 
 def _open_curve(part: Accountant, honest: int) -> tuple[Profile, float]:
-    """Return the curve of a part, and what its noise is off."""
+    """Return the curve of a part, and how far its noise is from the ideal one."""
     opened = None
     if isinstance(part, NoiseAccountant) and part.curve is not None:
         opened = part.curve(honest)
@@ -336,7 +336,7 @@ def account(parts: Sequence[ShuffleProtocol], promise: Promise) -> Joint:
 
 
 def search_scale(at: Callable[[float], Tried[Result]], start: float, wanted: float) -> Result:
-    """Return what `at` makes at nearly the largest scale whose ln(delta) is within the target.
+    """Return what `at` makes of nearly the largest scale whose ln(delta) is within the target.
 
     The excess of a scale is about the logarithm of the factor by which it is too large: by secants, from a slope of 1.
 

@@ -112,7 +112,7 @@ _HALF_LOG_TAU = math.log(2 * math.pi) / 2
 
 
 def log2_distance(*, n: int, m: int, q: int) -> float:
-    """Return at least log2 of the total variation distance; 0 (which says nothing) where no bound is known.
+    """Bound log2 of the total variation distance from above; 0 (which says nothing) where no bound is known.
 
     >>> round(log2_distance(n=1_000_000, m=7, q=2**35), 1)
     -35.3
@@ -188,7 +188,7 @@ def _guess(n: int, q: int, target: float) -> int:
 
 
 def _log_excess(n: int, M: int, q: int) -> float:
-    """Return at least ln(E_n / q - 1); infinite where no bound is known."""
+    """Bound ln(E_n / q - 1) from above; infinite where no bound is known."""
     if n > _ALWAYS_FULL and M > 1:
         cap = _Cap.find(M, q)
         excess, sharp = (math.inf, False) if cap is None else cap.log_excess(n)
@@ -275,7 +275,7 @@ class _Cap:
         return total, _log_sum(np.array(rest), slack) < near - 4.6
 
     def _log_term(self, j: int, log_g: Floats, error: Floats) -> float:
-        """Return at least ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j)."""
+        """Bound ln of exp(q sum v_k z^k) v_(n-j) / (v_n z^j) from above."""
         logs, wrong = _log_v(np.array([float(j)]), self.M)
         log_v = float(logs[0])
         log = self.exponent + float(log_g[j]) - log_v - j * self.log_z
@@ -317,7 +317,7 @@ def _cap(M: int, q: int, size: int) -> _Cap | None:
 
 
 def _near(N: int, log_g: Floats, error: Floats, log_E: Floats) -> float:
-    """Return at least ln of the sum of c(N, j) E_j over the table."""
+    """Bound ln of the sum of c(N, j) E_j over the table from above."""
     last = len(log_E)
     j = np.arange(1, last, dtype=np.float64)
     if not len(j):
@@ -328,7 +328,7 @@ def _near(N: int, log_g: Floats, error: Floats, log_E: Floats) -> float:
 
 
 def _far(N: int, M: int) -> float:
-    """Return at least ln of the sum of d(N, k), k <= t, plus N g(N, t + 1)."""
+    """Bound ln of the sum of d(N, k), k <= t, plus N g(N, t + 1), from above."""
     log_g, error = _log_g(N, M, _MARGIN + 1)
     k = np.arange(1, _MARGIN + 1, dtype=np.float64)
     few = log_g[1 : _MARGIN + 1] + np.log(k / N)
@@ -352,7 +352,7 @@ def _log_g(N: int, M: int, top: int) -> tuple[Floats, Floats]:
 
 
 def _log_sum(logs: Floats, error: float) -> float:
-    """Return at least ln of the sum of e^x, if each x is within `error` of the one given; minus infinity for none."""
+    """Bound ln of the sum of e^x from above, if each x is within `error` of the one given; minus infinity for none."""
     if not len(logs):
         return -math.inf
     top = float(logs.max())

@@ -219,7 +219,7 @@ class NoiseShare:
 
     @property
     def distance(self) -> float:
-        """At least the total variation distance from the law of X - Y.
+        """An upper bound on the total variation distance from the law of X - Y.
 
         Both thresholds are rounded to a word, or raised to one; each place is rounded, and one of them
         takes what is left over; a value is a geometric number from two words.
@@ -269,7 +269,7 @@ class NoiseShare:
         ]
 
     def _place(self, word: int) -> float:
-        """Return the place whose words include this one; few people ask, so no array is made of it."""
+        """Return the place whose words include this one; it is asked rarely, so no array is made of it."""
         return self.places[bisect_right(_ends(self.shares), word)]
 
     def _geometric(self, place: float, wide: int) -> int:
@@ -327,7 +327,7 @@ def _powers(rate: Fraction, place: float, surplus: int) -> tuple[int, ...]:
 
 
 def ideal_delta(*, epsilon: float, reach: int, rate: Fraction, shape: Fraction) -> float:
-    """Return at least delta of the sum with the shares of a fraction `shape` of the people.
+    """Bound from above the delta of the sum with the shares of a fraction `shape` of the people.
 
     >>> rate = Fraction(1, 1000)
     >>> ideal_delta(epsilon=1.0, reach=1000, rate=rate, shape=Fraction(1))
