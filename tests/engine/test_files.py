@@ -424,9 +424,8 @@ class TestReadOnce:
     def test_many_places_are_not_kept(self, folder, monkeypatch):
         column = sdp.open_column(folder / "people.csv", "share")
         grid = sdp.Reals(lower=0.0, upper=1.0, steps=9)
-        assert sdp.headcount(column, grid).codes_of(
-            column, sdp.engine.codes.Coder(domain=grid, on_invalid="error")
-        )
+        coder = sdp.engine.codes.Coder(domain=grid, on_invalid="error")
+        assert sdp.engine.Job.of(column, coder, None, sdp.headcount(column, grid)).read
         monkeypatch.setattr(chunks, "_KEPT_BYTES", N - 1)
         assert sdp.headcount(column, grid).job.read is None
 

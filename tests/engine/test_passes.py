@@ -101,14 +101,14 @@ class TestHeadcount:
     def test_codes_are_those_of_this_column_and_policy(self):
         column, coder = take_column(["cat", "dog"]), Coder(domain=PETS, on_invalid="error")
         found = count_users(Job(column=column, coder=coder), threads=1)
-        assert found.codes_of(column, coder) is found.job.read
-        assert found.codes_of(take_column(["cat", "dog"]), coder) is None
-        assert found.codes_of(column, Coder(domain=PETS, on_invalid="other")) is None
-        assert found.groups_of(column, coder) is None
-        assert Headcount(n=2, rows=2, invalid=None).codes_of(column, coder) is None
+        assert Job.of(column, coder, None, found).read is found.job.read
+        assert Job.of(take_column(["cat", "dog"]), coder, None, found).read is None
+        assert Job.of(column, Coder(domain=PETS, on_invalid="other"), None, found).read is None
+        assert Job.of(column, coder, None, found).groups is None
+        assert Job.of(column, coder, None, Headcount(n=2, rows=2, invalid=None)).read is None
         early = group_early(column, PETS, engine="memory")
-        assert early.groups_of(column, coder).counts.tolist() == [1, 1, 0]
-        assert early.groups_of(column, Coder(domain=PETS, on_invalid="drop")) is None
+        assert Job.of(column, coder, None, early).groups.counts.tolist() == [1, 1, 0]
+        assert Job.of(column, Coder(domain=PETS, on_invalid="drop"), None, early).groups is None
 
     def test_what_the_file_says_need_not_be_read(self):
         column = take_column(["cat", "cow", None])

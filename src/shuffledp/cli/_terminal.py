@@ -12,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import fields
 from functools import partial, wraps
@@ -363,7 +363,9 @@ def charge(
     err: bool,
 ) -> AbstractContextManager[None]:
     """Charge a release, let it be shown, write down that it is out, and tell what is spent."""
-    return sdp.questions.charge(spending, guarantee, note, partial(tell, err=err))
+    if spending is None or guarantee is None:
+        return nullcontext()
+    return spending.release(guarantee, note, partial(tell, err=err))
 
 
 def echo_json(record: dict[str, Any]) -> None:

@@ -74,8 +74,8 @@ def frequencies(
             )
             record = _make_record(released, column, given.seed)
             outputs.write(out, partial(sdp.engine.write_result, record))
-            note = {"task": "frequencies", "column": column.name, "protocol": "frequency_list"}
-            note |= {"unit": _UNIT, "n": released.n}
+            note: dict[str, Any] = {"task": "frequencies", "column": column.name}
+            note |= {"protocol": "frequency_list", "unit": _UNIT, "n": released.n}
             with charge(spending, released.guarantee, note, err=as_json):
                 try:
                     outputs.publish()

@@ -1,6 +1,7 @@
 """`shuffledp run`: a question about a column of files, answered privately."""
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -24,10 +25,10 @@ from shuffledp.cli._options import (
 )
 from shuffledp.cli._terminal import (
     age_of_process,
-    charge,
     explain_errors,
     print_answer,
     stage_outputs,
+    tell,
     tell_written,
     write_answer,
 )
@@ -102,8 +103,7 @@ def _run(
         # files cannot be put in their places.
         with timed(DISPLAY):
             write_answer(answer, outputs, out=output.out, plot=output.plot)
-        note = {**prepared.note, "protocol": answer.protocol.name, "n": answer.n}
-        with charge(spending, answer.guarantee, note, err=output.as_json):
+        with prepared.release(spending, answer, partial(tell, err=output.as_json)):
             try:
                 outputs.publish()
             finally:

@@ -78,6 +78,18 @@ class Job:
     report: Report | None = None
     read: tuple[Coded, ...] | None = None
     """The codes of all chunks, if an earlier pass kept them."""
+    groups: "CodeCounts | None" = field(default=None, repr=False)
+    """How many people have each code, if an earlier pass grouped them. Secret."""
+
+    @classmethod
+    def of(
+        cls, column: Column, coder: Coder, report: Report | None, found: "Headcount | None"
+    ) -> "Job":
+        """Return the job, with what an earlier one about this very column, coded alike, has kept."""
+        done = None if found is None else found.job
+        if done is None or done.column is not column or not done.coder.agrees(coder):
+            return cls(column=column, coder=coder, report=report)
+        return replace(done, coder=coder, report=report)
 
     def show(self, rows: int) -> None:
         """Report progress, if a report was asked for."""
@@ -108,21 +120,7 @@ class Headcount:
     invalid: dict[str, int] | None
     """None if that is not known yet: nothing had to be read to know n."""
     job: Job | None = field(default=None, repr=False, compare=False)
-    """The job that was done."""
-    groups: "CodeCounts | None" = field(default=None, repr=False, compare=False)
-    """How many people have each code, if the column was grouped. Secret."""
-
-    def codes_of(self, column: Column, coder: Coder) -> tuple[Coded, ...] | None:
-        """Return the codes of all chunks, if they were kept and are what this coder makes of this column."""
-        return self.job.read if self.job is not None and self._is_of(column, coder) else None
-
-    def groups_of(self, column: Column, coder: Coder) -> "CodeCounts | None":
-        """Return the groups, if they were kept and are those of this coder and column."""
-        return self.groups if self._is_of(column, coder) else None
-
-    def _is_of(self, column: Column, coder: Coder) -> bool:
-        job = self.job
-        return job is not None and job.column is column and job.coder.agrees(coder)
+    """The job that was done, with what it kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -230,7 +230,8 @@ def _group_once(engine: Engine, job: Job) -> Headcount:
 
 
 def _head(job: Job, groups: CodeCounts) -> Headcount:
-    return Headcount(n=groups.n, rows=groups.rows, invalid=groups.invalid, job=job, groups=groups)
+    done = replace(job, groups=groups)
+    return Headcount(n=groups.n, rows=groups.rows, invalid=groups.invalid, job=done)
 
 
 def run_file(
@@ -271,13 +272,11 @@ def run_file(
     chosen = find_engine(engine)
     if column.rows is not None:
         protocol.check_users(column.rows)
-    read = None if found is None else found.codes_of(column, coder)
-    job = Job(column=column, coder=coder, report=report, read=read)
+    job = Job.of(column, coder, report, found)
     grouped = are_grouped(protocol)
     streamed = not grouped and _is_streamed(protocol, chosen, column)
     if grouped:
-        kept = None if found is None else found.groups_of(column, coder)
-        counted = _deal(protocol, chosen, job, kept, rng)
+        counted = _deal(protocol, chosen, job, rng)
     elif streamed:
         counted = _stream(protocol, chosen, job, rng)
         protocol.check_users(counted.tally.users)
@@ -353,19 +352,13 @@ def _is_streamed(protocol: ShuffleProtocol, engine: Engine, column: Column) -> b
     return protocol.offers.stream is not None and (here or column.where is None)
 
 
-def _deal(
-    protocol: ShuffleProtocol,
-    engine: Engine,
-    job: Job,
-    kept: CodeCounts | None,
-    rng: WordSource | None,
-) -> Tallied:
+def _deal(protocol: ShuffleProtocol, engine: Engine, job: Job, rng: WordSource | None) -> Tallied:
     if rng is not None and not isinstance(rng, SecureWords | SeededWords):
         raise ParameterError("rng", rng, "must be SecureWords or SeededWords")
     real = rounding_words(job.coder.domain) > 0
     rounding = Rounding(rng=rng, bits=protocol.randomizer.word_bits) if real else None
     with timed(GROUPING):
-        groups = kept or engine.counts(job, rounding)
+        groups = job.groups or engine.counts(job, rounding)
     if groups.n == 0:
         raise job.nobody()
     protocol.check_users(groups.n)
@@ -409,16 +402,14 @@ def release_column(
     499.0
     """
     coder = Coder(domain=task.domain, on_invalid=on_invalid)
-    read = None if found is None else found.codes_of(column, coder)
-    job = Job(column=column, coder=coder, report=report, read=read)
+    job = Job.of(column, coder, report, found)
     source = SecureWords() if rng is None else rng
     if isinstance(task.domain, Reals):
         total, seen = _add_places(job, task.domain)
         return _report(_release(mechanism, task, total, seen.n, source), seen)
     if isinstance(task.domain, Texts | Keys):
         return _release_words(mechanism, task.domain, job, source)
-    kept = None if found is None else found.groups_of(column, coder)
-    groups = kept or engine.counts(job)
+    groups = job.groups or engine.counts(job)
     if groups.n == 0:
         raise job.nobody()
     return _report(release_counts(mechanism, task, groups.counts, source), groups)

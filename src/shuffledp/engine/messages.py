@@ -114,8 +114,7 @@ def randomize_file(
     if column.rows is not None:
         protocol.check_users(column.rows)
     coder = Coder(domain=declared, on_invalid=OnInvalid.read(on_invalid))
-    read = None if found is None else found.codes_of(column, coder)
-    job = Job(column=column, coder=coder, report=report, read=read)
+    job = Job.of(column, coder, report, found)
     labels = declared.names if form is None and isinstance(declared, Categories) else None
     parts = [_Part(job, protocol, lambda payload: payload)]
     return _send(protocol, parts, out, describe(protocol, labels, form), rng, threads)

@@ -708,6 +708,20 @@ class Spending:
             guarantee, dataset=self.dataset, budget=self.budget, note=dict(note)
         )
 
+    @contextmanager
+    def release(
+        self,
+        guarantee: Guarantee,
+        note: Mapping[str, Any],
+        tell: Callable[[str], object] = str,
+    ) -> Iterator[None]:
+        """Charge a release, let it be shown, and write down that it is out; `tell` gets what is spent now."""
+        entry = self.charge(guarantee, note)
+        try:
+            yield
+        finally:  # even if showing it failed: some of it may have been seen
+            tell(self.mark_released(entry))
+
     def mark_released(self, entry: Entry) -> str:
         """Write down that it is out; returns what is spent, and the head of the ledger."""
         head = self.ledger.mark_released(entry)

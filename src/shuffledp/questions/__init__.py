@@ -33,7 +33,7 @@ from shuffledp.core import load_later
 if TYPE_CHECKING:
     from shuffledp.engine.columns import open_data
     from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
-    from shuffledp.questions.asking import ask, charge, open_spending
+    from shuffledp.questions.asking import ask, open_spending
     from shuffledp.questions.bounds import Bounds
     from shuffledp.questions.parts import find_error
     from shuffledp.questions.people import plan_question
@@ -69,7 +69,6 @@ __all__ = [
     "SurveyPlan",
     "SurveyRow",
     "ask",
-    "charge",
     "describe_invalid",
     "find_error",
     "open_data",
@@ -86,7 +85,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
         __name__,
         {
             "answer": "Answer QuestionAnswer SurveyAnswer",
-            "asking": "ask charge open_spending",
+            "asking": "ask open_spending",
             "bounds": "Bounds",
             "parts": "find_error",
             "people": "plan_question",

@@ -191,6 +191,10 @@ class Release(ABC):
     answers: tuple[QuestionAnswer, ...]
     n: int
     """How many people took part."""
+    engine: Engine | None = None
+    """What read the columns; None: messages were collected."""
+    dealt: bool = False
+    """Whether every tally was drawn from the number of people with each code; if not, devices made messages."""
     where: Filter | None = None
     """Whom it is about; None: everybody."""
     people: People | None = None
@@ -267,6 +271,23 @@ class Release(ABC):
         answers = (replace(each, bounds=bounds.get(each.name)) for each in self.answers)
         return replace(self, answers=tuple(answers))
 
+    def _explain(
+        self,
+        said: tuple[str, ...],
+        dropped: str | None,
+        on_invalid: OnInvalid | None,
+        *,
+        several: bool = False,
+    ) -> str:
+        from shuffledp.accounting.explain import explain
+
+        said = (explain(self.protocol, self.shuffles, self.guarantee), *said)
+        if self.engine is not None:
+            curated, name = not isinstance(self.protocol, ShuffleProtocol), self.engine.name
+            run = explain_run(name, curated, self.dealt, dropped, on_invalid, several=several)
+            said = (*said, run)
+        return "\n\n".join(said)
+
     def _describe_promise(self) -> dict[str, Any]:
         """Describe what is promised against whom, as JSON has it."""
         summed: dict[str, Any] | None = None
@@ -286,9 +307,6 @@ class Answer(Release):
     """The answer to one question: `ask` returns it, and `shuffledp run` prints it."""
 
     column: str | None = None
-    engine: Engine | None = None
-    dealt: bool = False
-    """Whether the tally was drawn from the number of people with each code; if not, devices made messages."""
     files: tuple[str, ...] = ()
     rows: int | None = None
     invalid: Mapping[str, int] | None = None
@@ -312,23 +330,15 @@ class Answer(Release):
         >>> Answer.of(Collected(protocol=p, tally=Tally(counts=np.array([3, 1]), users=4)))
         Answer(histogram, 4 people, krr)
         """
+        from shuffledp.engine.tallies import Reading
+
         protocol, form, task = collected.in_force, collected.form, collected.protocol.task
-        asked = None if form is None else form.readings[0]
-        question = QuestionAnswer(
-            name=task if asked is None else asked.name,
-            task=task if asked is None else asked.task,
-            by=None if asked is None else asked.by,
-            moments=None if asked is None else asked.moments,
-            of_rows=asked is not None and asked.of_rows,
-            protocol=protocol,
-            estimate=collected.estimate,
-            level=level,
-        )
+        asked = Reading(name=task, task=task) if form is None else form.readings[0]
         return cls(
             protocol=protocol,
-            answers=(question,),
+            answers=(QuestionAnswer.of(asked, protocol, collected.estimate, level),),
             n=collected.tally.users,
-            notes=() if asked is None else asked.notes,
+            notes=asked.notes,
             files=files,
             shuffles=collected.shuffles,
             guarantee_of_sum=collected.guarantee_of_sum,
@@ -438,14 +448,7 @@ class Answer(Release):
 
     def explain(self) -> str:
         """Explain what was promised to whom, and what happened in this run, in plain words."""
-        from shuffledp.accounting.explain import explain
-
-        said = [explain(self.protocol, self.shuffles, self.guarantee), *self.covers]
-        if self.engine is not None:
-            curated = not isinstance(self.protocol, ShuffleProtocol)
-            run = explain_run(self.engine.name, curated, self.dealt, self.dropped, self.on_invalid)
-            said.append(run)
-        return "\n\n".join(said)
+        return self._explain(self.covers, self.dropped, self.on_invalid)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and None: what `shuffledp run --json` prints."""
@@ -545,10 +548,6 @@ class SurveyAnswer(Release):
 
     name: str
     """What the survey is called."""
-    engine: Engine | None = None
-    """What read the columns; None: messages were collected."""
-    dealt: bool = False
-    """Whether every tally was drawn from the number of people with each code; if not, devices made messages."""
 
     @classmethod
     def of(cls, collected: "Collected", *, level: float = 0.95) -> "SurveyAnswer":
@@ -609,15 +608,7 @@ class SurveyAnswer(Release):
 
     def explain(self) -> str:
         """Explain what was promised to whom, and what happened in this run, in plain words."""
-        from shuffledp.accounting.explain import explain
-
-        said = [explain(self.protocol, self.shuffles, self.guarantee), *self.remarks]
-        if self.engine is not None:
-            curated = not isinstance(self.protocol, ShuffleProtocol)
-            said.append(
-                explain_run(self.engine.name, curated, self.dealt, None, None, several=True)
-            )
-        return "\n\n".join(said)
+        return self._explain(self.remarks, None, None, several=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings, lists and None: what `shuffledp run survey.toml --json` prints."""

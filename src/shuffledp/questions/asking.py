@@ -5,8 +5,7 @@ what no guarantee covers), prepare (read who is there, choose protocols), check 
 charge, show. The answer is charged before anybody sees it, so a crash in between costs budget and never privacy.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -29,7 +28,6 @@ from shuffledp.questions.question import Question, take_auto
 from shuffledp.questions.survey import Survey
 
 if TYPE_CHECKING:
-    from shuffledp.core.privacy import Guarantee
     from shuffledp.ledger import Budget, Ledger, Spending
     from shuffledp.questions.answer import SurveyAnswer
 
@@ -339,30 +337,8 @@ def answer_once(
     given: dict[str, Any] = {"engine": engine, "rng": rng, "report": report}
     prepared = prepare(survey, columns, read_early=True, charged=spending is not None, **given)
     answer = prepared.answer(level=level, report=report, spending=spending)
-    note = {**prepared.note, "protocol": answer.protocol.name, "n": answer.n}
-    with charge(spending, answer.guarantee, note):
+    with prepared.release(spending, answer):
         return answer
-
-
-@contextmanager
-def charge(
-    spending: "Spending | None",
-    guarantee: "Guarantee | None",
-    note: Mapping[str, Any],
-    tell: Callable[[str], object] = str,
-) -> Iterator[None]:
-    """Charge a release, let it be shown, and write down that it is out; nothing without a ledger.
-
-    `tell` gets what is spent now.
-    """
-    if spending is None or guarantee is None:
-        yield
-        return
-    entry = spending.charge(guarantee, note)
-    try:
-        yield
-    finally:  # even if showing it failed: some of it may have been seen
-        tell(spending.mark_released(entry))
 
 
 def open_spending(

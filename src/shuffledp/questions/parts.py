@@ -80,16 +80,8 @@ def choose_part(
     protocol: str | None = None,
 ) -> ShuffleProtocol:
     """Return the best protocol for a question at this epsilon; the one that it names, or that is named here."""
-    with survey.locate(question):
-        made = choose(
-            spread_groups(task),
-            n=n,
-            epsilon=epsilon,
-            delta=survey.delta,
-            honest=survey.honest,
-            model=survey.model,
-            protocol=protocol or question.protocol,
-        )
+    asked = spread_groups(task)
+    made = survey.choose(question, asked, n=n, epsilon=epsilon, protocol=protocol)
     assert isinstance(made, ShuffleProtocol)
     return made
 

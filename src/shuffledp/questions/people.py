@@ -61,16 +61,9 @@ def make_people(
     engine: Engine,
     rng: WordSource | None,
     *,
-    charged: bool = False,
     sent: bool = False,
 ) -> Made:
-    """Reduce the rows of every question to people; a survey whose rows are people already stays as it is.
-
-    If the answer is `charged` to a ledger, whoever has no valid value stays, too: how many have one is nobody's business.
-    """
-    where = next(iter(columns.values())).where
-    if not _is_needed(survey, private=where is not None and where.private, charged=charged):
-        return Made(survey=survey, columns=columns)
+    """Reduce the rows of every question to people."""
     key, found, questions = make_run_key(rng), dict[str | None, Column](), []
     notes: dict[str, list[str]] = {}  # the names of those that a note is about
     said: dict[str, None] = {}
@@ -123,15 +116,6 @@ def _tell(question: Question, one: "_One") -> Iterator[str]:
         yield f"Whoever has no value {_tell_nothing(question.kind)}."
 
 
-def _is_needed(survey: Survey, *, private: bool, charged: bool = False) -> bool:
-    drops = (charged or not survey.alone) and any(
-        survey.find_policy(question, question.kind.declare(question.options).task).drops
-        for question in survey.questions
-    )
-    own = any(each.people is not None or each.optional for each in survey.questions)
-    return private or drops or own
-
-
 def _name(name: str | None, question: Question, taken: Mapping[str | None, Column]) -> str | None:
     """Return a name for the column of people: its own, unless another question has made other values of it."""
     return name if name not in taken else f"{name} ({question.name})"
@@ -154,7 +138,7 @@ class _One:
 
 def plan_people(survey: Survey, n: int) -> Survey:
     """Return the survey as it is planned for n people, without data."""
-    if not _is_needed(survey, private=False):
+    if not survey.has_rows(None):
         return survey
     questions: list[Question] = []
     for question in survey.questions:

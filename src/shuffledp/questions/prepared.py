@@ -4,7 +4,8 @@ One question and several take the same way. One question has a protocol of its o
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,9 +51,8 @@ from shuffledp.engine.local import (
     tally_counts,
 )
 from shuffledp.numerics.entropy import SecureWords, SeededWords
-from shuffledp.planner.choice import choose, seed_functions
+from shuffledp.planner.choice import seed_functions
 from shuffledp.questions.answer import Answer, QuestionAnswer, SurveyAnswer
-from shuffledp.questions.people import make_people
 from shuffledp.questions.question import Question, date_bins, date_labels, name_bins
 from shuffledp.questions.remarks import (
     describe_invalid,
@@ -117,15 +117,13 @@ class Part:
         from shuffledp.engine.tallies import Reading
 
         question, made = self.question, self.protocol
-        if not isinstance(made, ShuffleProtocol):
-            own = remark_on(self.task)
-            by, rows = question.shown_by, question.of_rows
-            return Reading(name=name, task=question.task, by=by, notes=own, of_rows=rows)
-        by = question.shown_by
-        reading = Reading.of(name, question.task, self.task, made, by, question.hidden)
-        moments = self.column.moments
-        bins = date_bins(reading.bins, self.task, moments)
-        return replace(reading, bins=bins, moments=moments, of_rows=question.of_rows)
+        by, moments = question.shown_by, self.column.moments
+        if isinstance(made, ShuffleProtocol):
+            reading = Reading.of(name, question.task, self.task, made, by, question.hidden)
+            reading = replace(reading, bins=date_bins(reading.bins, self.task, moments))
+        else:
+            reading = Reading(name=name, task=question.task, by=by, notes=remark_on(self.task))
+        return replace(reading, moments=moments, of_rows=question.of_rows)
 
     def convert(self, estimate: Estimate) -> Estimate:
         """Return the answer to the question, from that of its protocol."""
@@ -250,8 +248,7 @@ class Prepared:
             name = part.question.name
             if (said := _tell_recoded(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
-            answered = QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level)
-            answers.append(replace(answered, moments=part.column.moments))
+            answers.append(QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level))
             answers = join_mean(answers, self.ratios)
         return SurveyAnswer(
             name=self.survey.title,
@@ -268,6 +265,18 @@ class Prepared:
                 f"For you alone (exact, so not private): {'. '.join(recoded)}." if recoded else None
             ),
         )
+
+    def release(
+        self,
+        spending: "Spending | None",
+        answer: Answer | SurveyAnswer,
+        tell: Callable[[str], object] = str,
+    ) -> AbstractContextManager[None]:
+        """Charge the answer, let it be shown, and write down that it is out; nothing without a ledger."""
+        if spending is None:
+            return nullcontext()
+        note = {**self.note, "protocol": answer.protocol.name, "n": answer.n}
+        return spending.release(answer.guarantee, note, tell)
 
     def estimate_all(self, report: Report | None) -> list[Estimate]:
         """Return the estimate of every part."""
@@ -555,21 +564,23 @@ def prepare(
         return prepare_bounds(survey, columns, charged=charged, **asked)
     first = columns[survey.questions[0].column]
     chosen = engine or (DuckDB() if first.array is None else Memory())
+    given = (chosen, rng, report, n)
+    if not survey.has_rows(first.where, charged=charged):
+        return _prepare(survey, columns, *given, read_early=read_early, sent=sent)
+    from shuffledp.questions.people import make_people
+
     with timed(GROUPING):
-        made = make_people(survey, columns, chosen, rng, charged=charged, sent=sent)
-    given = (made.survey, made.columns, chosen, rng, report, n)
+        made = make_people(survey, columns, chosen, rng, sent=sent)
     lone = next(iter(made.ratios.values()), None) if survey.alone else None
+    if lone is not None and survey.max_messages is not None:
+        raise UnsupportedError("max_messages is for one protocol: this mean is two sums")
     if lone is not None and survey.model is Model.CENTRAL:
         from shuffledp.questions.ratios import prepare_curated
 
         ready = prepare_curated(survey, lone, chosen, rng)
-    elif made.survey.alone:
-        ready = _prepare_one(*given, sent=sent)
     else:
-        ready = _prepare_several(*given, read_early=read_early)
+        ready = _prepare(made.survey, made.columns, *given, read_early=read_early, sent=sent)
     if lone is not None:
-        if survey.max_messages is not None:
-            raise UnsupportedError("max_messages is for one protocol: this mean is two sums")
         said = (*tell_moments(lone.moments), *tell_filter(lone.tops.where))
         notes = (*said, *survey.check_delta(ready.people))
         ready = replace(ready, lone=lone, notes=notes)
@@ -577,7 +588,7 @@ def prepare(
     return replace(ready, notes=notes, for_operator=made.for_operator, ratios=made.ratios)
 
 
-def _prepare_one(
+def _prepare(
     survey: Survey,
     columns: Columns,
     engine: Engine,
@@ -585,8 +596,11 @@ def _prepare_one(
     report: Report | None,
     n: int | None,
     *,
+    read_early: bool,
     sent: bool,
 ) -> Prepared:
+    if not survey.alone:
+        return _prepare_several(survey, columns, engine, rng, report, n, read_early=read_early)
     (question,) = survey.questions
     column = question.measure(columns[question.column])
     columns = {**columns, question.column: column}
@@ -623,7 +637,9 @@ def _prepare_one(
         planned = counted.n if n is None else n
     adds = isinstance(fitted, Grouped) and fitted.sums_up
     with timed(CALIBRATION):
-        made = _choose_protocol(survey, asked, planned, rng, sent=sent)
+        made = survey.choose(question, asked, n=planned, for_file=not sent)
+        if isinstance(rng, SeededWords) and isinstance(made, ShuffleProtocol):
+            made = seed_functions(made, rng.seed)
     if question.by is not None and made.name == "stability_histogram":
         raise UnsupportedError("stability_histogram leaves out bins: it has no answer by group")
     return Prepared(
@@ -655,26 +671,6 @@ def _prepare_one(
         ),
         not_private=expose(rng, column.where, declared[question.name], policy),
     )
-
-
-def _choose_protocol(
-    survey: Survey, task: Task, n: int, rng: WordSource | None, *, sent: bool
-) -> ShuffleProtocol | Mechanism:
-    assert survey.epsilon is not None
-    made = choose(
-        task,
-        n=n,
-        epsilon=survey.epsilon,
-        delta=survey.delta,
-        honest=survey.honest,
-        model=survey.model,
-        protocol=survey.questions[0].protocol,
-        max_messages=survey.max_messages,
-        for_file=not sent,
-    )
-    if isinstance(rng, SeededWords) and isinstance(made, ShuffleProtocol):
-        return seed_functions(made, rng.seed)
-    return made
 
 
 def _prepare_several(

@@ -12,7 +12,7 @@ from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Model, round_up
-from shuffledp.core.protocol import HONEST, Crowd, Promise
+from shuffledp.core.protocol import HONEST, Crowd, Mechanism, Promise, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Declared, Task
 from shuffledp.core.validate import fraction_of_one, positive
@@ -23,6 +23,7 @@ from shuffledp.engine.filters import Filter
 from shuffledp.engine.formats import Format
 from shuffledp.engine.people import People
 from shuffledp.engine.values import read_missing
+from shuffledp.planner.choice import choose
 from shuffledp.planner.question import check_delta
 from shuffledp.questions.question import Question, take_auto
 from shuffledp.tasks import Mean, Sum
@@ -468,6 +469,44 @@ class Survey:
         else:
             policy = Coder.for_part(task.domain, self.on_invalid).on_invalid
         return policy.skip_missing() if question.optional else policy
+
+    def has_rows(self, where: Filter | None, *, charged: bool = False) -> bool:
+        """Return whether rows are to be made people first; otherwise they are people already.
+
+        If the answer is `charged` to a ledger, whoever has no valid value stays: how many have one is nobody's business.
+        """
+        drops = (charged or not self.alone) and any(
+            self.find_policy(question, question.kind.declare(question.options).task).drops
+            for question in self.questions
+        )
+        own = any(each.people is not None or each.optional for each in self.questions)
+        return drops or own or (where is not None and where.private)
+
+    def choose(
+        self,
+        question: Question,
+        task: Task,
+        *,
+        n: int,
+        epsilon: float | None = None,
+        protocol: str | None = None,
+        for_file: bool = False,
+    ) -> ShuffleProtocol | Mechanism:
+        """Return the best protocol for a question at its epsilon, or the one that it names or that is named here."""
+        own = self.epsilon if epsilon is None else epsilon
+        assert own is not None
+        with self.locate(question):
+            return choose(
+                task,
+                n=n,
+                epsilon=own,
+                delta=self.delta,
+                honest=self.honest,
+                model=self.model,
+                protocol=protocol or question.protocol,
+                max_messages=self.max_messages,
+                for_file=for_file,
+            )
 
     @property
     def part_epsilon(self) -> float:
