@@ -414,3 +414,19 @@ def test_products_beyond_the_floats_hide_nothing(epsilon0, known):
         lies = 10 * math.exp((share - 1) * epsilon0)
         assert curve.delta(share * epsilon0) >= told * (1 - lies) - 1e-9, share
     assert curve.epsilon(1e-6) > 0.99 * epsilon0
+
+
+@pytest.mark.parametrize("epsilon0", [28.0, 100.0, 700.0])
+@pytest.mark.parametrize("known", ["total_variation", "check_in"])
+@pytest.mark.parametrize("part", [0.5, 1e-9, 1e-20])
+def test_parts_of_what_nearly_everybody_tells(epsilon0, known, part):
+    """Nobody hides behind blankets of e^-28 or less: delta is the total variation, or how many take part.
+
+    Masses that leave the floats are neither 0 nor known to a few digits.
+    """
+    curve = sdp.profile(epsilon0=epsilon0, n=3, honest=1, **{known: part})
+    for epsilon in (1.0, epsilon0 / 2):
+        assert part * (1 - 1e-5) <= curve.delta(epsilon) <= part * (1 + 1e-13)
+        if epsilon0 == 700.0:
+            assert curve.delta(epsilon) >= part
+    assert curve.delta(epsilon0 * (1 - 1e-9)) > 0

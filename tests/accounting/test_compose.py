@@ -301,6 +301,24 @@ class TestLosses:
                 assert abs(truth - mpmath.mpc(1 + mpmath.mpf(float(x)), float(y))) <= off < 1e-11
 
 
+class TestEnds:
+    """Rounds that tell all or nearly nothing."""
+
+    @pytest.mark.parametrize("rounds", [2, 8, 365])
+    def test_rounds_that_tell_everything(self, rounds):
+        sure = sdp.profile(epsilon0=60.0, n=1, honest=1)
+        assert module.compose_delta([sure] * rounds, epsilon=1.0, near=1e-6) == 1
+
+    def test_what_leaves_the_floats_is_not_0(self):
+        """Ten answers that are nearly always no: all of them yes has a probability of 10^-400."""
+        masses = np.zeros(7)
+        masses[[0, 6]] = 1e-41, 1e-40
+        masses[3] = 1 - masses.sum()
+        loss = module._Loss(masses=masses, endless=0.0)
+        total = module._Total.tilt((loss,), (10,), math.log(10) / 3, 1e-6)
+        assert 0 < total.deltas(np.array([22.9])).item() <= 1e-300
+
+
 @pytest.mark.parametrize("delta", [1e-30, 1e-90])
 def test_tiny_deltas(delta):
     tight = compose([WEEKLY] * 10, delta=delta)

@@ -547,7 +547,7 @@ ROOM = {
     "known others": -1999.8966,
     "known others, normal": -24933199.0,
     "gains": 9153.4875,
-    "bare": 18.533764,
+    "bare": 110.537084,
     "sum of two values": -290.87132,
     "leading blanket": 6804999.1,
     "clones, lower, few": -169.99719,

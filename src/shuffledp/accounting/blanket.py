@@ -39,13 +39,23 @@ from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.randomizer import Law, Message, Randomizer
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.masses import bound_at_most, bound_mass, bound_mills_above
-from shuffledp.numerics.rounding import UNIT, exp_lower, exp_upper, find_largest_above
+from shuffledp.numerics.rounding import (
+    UNIT,
+    exp_lower,
+    exp_upper,
+    find_largest_above,
+    float_above,
+    float_below,
+)
 
 _NOTHING = Fraction(0)
+_LEAST_MASS = Fraction(1, 10**300)
 _NEARLY = 1e-6
 _FAR_BEYOND = 1e305
 _LONGEST_SUM = 8_000  # of a lower bound; beyond, by a normal law
 
+_Atoms = Sequence[tuple[Fraction, float, float]]
+_Bare = Sequence[tuple[Fraction, Fraction]]
 _Coded = Mapping[tuple[Message, ...], int]
 """A law whose probabilities are places in a list."""
 
@@ -104,10 +114,10 @@ class Blanket:
         deltas = mean_positive_parts(np.array(self.mass), gains, n)
         if self.bare:
             a, b = np.array(self.bare).T
-            # 12 units pay for the rounding of b, of the power and of the product.
-            E = np.exp(epsilons)[:, None] * (1 - 12 * UNIT)
+            # 64 units pay for a and b, each 26 off, for the power and for the product.
+            E = np.exp(epsilons)[:, None] * (1 - 64 * UNIT)
             uncovered = np.maximum(0.0, a - E * b).sum(axis=1)
-            deltas = deltas + uncovered * (1 + (len(a) + 8) * UNIT)
+            deltas = deltas + uncovered * (1 + (len(a) + 64) * UNIT)
         return np.minimum(deltas, 1.0)
 
     def gains(self, epsilon: Floats | float) -> Floats:
@@ -275,15 +285,36 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
         raise ParameterError(
             "total_variation", tv, f"must be <= tanh(epsilon0 / 2) = {largest:.6g}"
         )
-    alpha = min(tv, largest) / float(exp_lower(epsilon0) - 1)
+    alpha = Fraction(min(tv, largest)) / (exp_lower(epsilon0) - 1)
     # What is left for the third atom, p times its mass. Its value is negative, so less of it is more of an upper bound.
-    left = 1 - alpha * (p + 1) * (1 + 8 * UNIT)
+    left = 1 - float(alpha) * (p + 1) * (1 + 8 * UNIT)
     if (
         left < 1e-12
     ):  # nothing but rounding: the pair of stronger clones, which bounds all, has none
-        return Blanket(mass=(1 / (p + 1),) * 2 + (0.0,), first=(p, 1.0, p), second=(1.0, p, p))
+        alpha, left = Fraction(1 / (p + 1)), 0.0
     rest = left / p * (1 - 8 * UNIT)
-    return Blanket(mass=(alpha, alpha, rest), first=(p, 1.0, p), second=(1.0, p, p))
+    return _gather([(alpha, p, 1.0), (alpha, 1.0, p), (Fraction(rest), p, p)])
+
+
+def _gather(atoms: _Atoms, bare: _Bare = ()) -> Blanket:
+    """Return the blanket of these atoms, (w, a/w, b/w), and of what it does not cover, (a, b).
+
+    Masses that floats hold without their digits, or as 0, are not covered: what hides behind them is revealed.
+    """
+    kept, left = [], list(bare)
+    for w, first, second in atoms:
+        if 0 < w < _LEAST_MASS:
+            left.append((w * Fraction(first), w * Fraction(second)))
+        else:
+            kept.append((float(w), first, second))
+    return Blanket(
+        mass=tuple(w for w, _, _ in kept),
+        first=tuple(first for _, first, _ in kept),
+        second=tuple(second for _, _, second in kept),
+        bare=tuple(
+            (float_above(max(a, _LEAST_MASS)) if a else 0.0, float_below(b)) for a, b in left
+        ),
+    )
 
 
 def two_level_blanket(
@@ -301,11 +332,7 @@ def two_level_blanket(
     0.6000000000000001
     """
     high = float(ratio)
-    return Blanket(
-        mass=(float(one), float(one), float(both), float(neither)),
-        first=(high, 1.0, high, 1.0),
-        second=(1.0, high, high, 1.0),
-    )
+    return _gather([(one, high, 1.0), (one, 1.0, high), (both, high, high), (neither, 1.0, 1.0)])
 
 
 def bit_blanket(flip: Fraction) -> Blanket:
@@ -324,12 +351,18 @@ def mix(first: Blanket, second: Blanket, share: Fraction) -> Blanket:
     >>> len(half.mass)
     6
     """
-    parts = ((first, float(share)), (second, float(1 - share)))
-    return Blanket(
-        mass=tuple(weight * w for part, weight in parts for w in part.mass),
-        first=first.first + second.first,
-        second=first.second + second.second,
-        bare=tuple((weight * a, weight * b) for part, weight in parts for a, b in part.bare),
+    one, other = _weigh(first, share), _weigh(second, 1 - share)
+    return _gather(one[0] + other[0], one[1] + other[1])
+
+
+def _weigh(
+    blanket: Blanket, share: Fraction
+) -> tuple[list[tuple[Fraction, float, float]], list[tuple[Fraction, Fraction]]]:
+    """Return the atoms with a share of their masses, and what is not covered."""
+    atoms = zip(blanket.mass, blanket.first, blanket.second, strict=True)
+    return (
+        [(share * Fraction(w), first, second) for w, first, second in atoms],
+        [(share * Fraction(a), share * Fraction(b)) for a, b in blanket.bare],
     )
 
 
@@ -341,13 +374,9 @@ def thin(blanket: Blanket, share: float) -> Blanket:
     """
     # Empty messages are one more atom, the same for both laws; less of it is on the safe side.
     part = Fraction(share)
+    atoms, bare = _weigh(blanket, part)
     silent = float(1 - part) * (1 - 2 * UNIT)
-    return Blanket(
-        mass=(*(float(part * Fraction(w)) for w in blanket.mass), silent),
-        first=(*blanket.first, 1.0),
-        second=(*blanket.second, 1.0),
-        bare=tuple((share * a * (1 + 2 * UNIT), share * b) for a, b in blanket.bare),
-    )
+    return _gather([*atoms, (Fraction(silent), 1.0, 1.0)], bare)
 
 
 class Blanketed(Randomizer, Protocol):
@@ -373,7 +402,7 @@ def law_blankets(randomizer: Randomizer) -> tuple[Blanket, ...]:
 
 def _pair_blanket(a: Law, b: Law, common: Law) -> Blanket:
     atoms: dict[tuple[Fraction, Fraction], Fraction] = {}
-    bare: list[tuple[float, float]] = []
+    bare: list[tuple[Fraction, Fraction]] = []
     zero = Fraction(0)
     for y, w in common.items():
         one, other = a.get(y, zero), b.get(y, zero)
@@ -381,14 +410,9 @@ def _pair_blanket(a: Law, b: Law, common: Law) -> Blanket:
             key = (one / w, other / w)
             atoms[key] = atoms.get(key, zero) + w
         elif one or other:
-            bare.append((float(one), float(other)))
-    listed = sorted(atoms.items())
-    return Blanket(
-        mass=tuple(float(w) for _, w in listed),
-        first=tuple(float(key[0]) for key, _ in listed),
-        second=tuple(float(key[1]) for key, _ in listed),
-        bare=tuple(sorted(bare)),
-    )
+            bare.append((one, other))
+    listed = [(w, float(first), float(second)) for (first, second), w in sorted(atoms.items())]
+    return _gather(listed, sorted(bare))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

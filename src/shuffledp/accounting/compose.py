@@ -47,7 +47,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.base import find_deltas, find_epsilon_at_once, guess_epsilon
+from shuffledp.accounting.base import (
+    SMALLEST_DELTA,
+    find_deltas,
+    find_epsilon_at_once,
+    guess_epsilon,
+)
 from shuffledp.accounting.positive_part import log_power
 from shuffledp.core.arrays import Counts, Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
@@ -163,7 +168,7 @@ def tabulate_curve(curve: Profile, pure: float, rest: float = 0.0) -> CurveTable
 
 
 _POINTS = 240  # of a curve, from 0 to where it ends
-_SMALLEST_DELTA = 1e-100
+_LEAST_NEAR = 1e-100
 _TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
 _LEAST_STEP = 2.0**-40  # below, nothing is told
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
@@ -194,9 +199,9 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     """
     wanted = fraction_of_one("delta", delta)
     _check_rounds(rounds)
-    if wanted < _SMALLEST_DELTA:
+    if wanted < _LEAST_NEAR:
         raise UnsupportedError(
-            f"delta={delta!r} is below {_SMALLEST_DELTA:g}, where sums of losses take too long: "
+            f"delta={delta!r} is below {_LEAST_NEAR:g}, where sums of losses take too long: "
             "use compose_renyi"
         )
     different = Counter(rounds)
@@ -242,7 +247,7 @@ def compose_curve(
     >>> delta_at(0.02) > delta_at(0.08)
     True
     """
-    wanted = max(fraction_of_one("near", near), _SMALLEST_DELTA)
+    wanted = max(fraction_of_one("near", near), _LEAST_NEAR)
     _check_rounds(rounds)
     if len(rounds) == 1:
         return lambda epsilon: min(1.0, rounds[0].delta(epsilon))
@@ -486,7 +491,7 @@ class _Total:
         exponent = exponent + 16 * UNIT * (np.abs(exponent) + rate * np.abs(epsilons))
         with np.errstate(over="ignore"):
             bounds: Floats = self.endless + np.maximum(total, 0.0) * np.exp(exponent)
-        return np.minimum(bounds, 1.0)
+        return np.clip(bounds, SMALLEST_DELTA, 1.0)  # what left the floats is not 0
 
 
 def _one_minus(rest: float, factor: float, sine: Floats, omega: Floats) -> NDArray[np.complex128]:
@@ -556,8 +561,9 @@ def _choose_places(laws: Sequence[Floats], times: Sequence[int], length: int) ->
         average = float(law @ at)
         spread.append(math.sqrt(float(law @ (at - average) ** 2)) * 1.001)
     widest = math.sqrt(sum(t * sd**2 for t, sd in zip(times, spread, strict=True)) / rounds)
-    half = math.exp(-_FADED / rounds) / (2 * widest)  # as an angle
-    width = math.floor(2 * half * length / (2 * math.pi))
+    # As an angle; where all is told, every place is alive.
+    half = math.exp(-_FADED / rounds) / (2 * widest) if widest else math.inf
+    width = math.floor(min(2 * half * length / (2 * math.pi), last + 1))
     if width < 3:
         return every
     middles = np.arange(0, last + width, width) + width // 2
