@@ -268,7 +268,7 @@ class Case:
         return [self.protocol.randomizer.pmf(x) for x in range(self.size)]
 
     def values(self, n: int, seed: int = 0) -> NDArray[Any]:
-        """Values of n people, drawn from the domain."""
+        """Draw values of n people from the domain."""
         return draw_values(self.protocol.randomizer.domain, n, seed)
 
     def randomize(self, values: NDArray[Any], seed: int) -> Messages:
@@ -299,7 +299,7 @@ class Case:
         return total
 
     def moments(self, x: int) -> tuple[list[Fraction], list[Fraction]] | None:
-        """Mean and mean square of what a user of code x adds to the answer, over the declared law."""
+        """Return the mean and mean square of what a user of code x adds to the answer, over the declared law."""
         law = self.protocol.randomizer.pmf(x)
         rows = [weights for sent in law if (weights := self.weigh(sent)) is not None]
         if len(rows) < len(law):
@@ -365,7 +365,7 @@ class _Suite:
     examples: ClassVar[tuple[Examples, ...]]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Called by pytest for each test: one run for each case."""
+        """Make one run of each test for each case; pytest calls this."""
         for group in _GROUPS:
             if group in metafunc.fixturenames:
                 cases = [case for each in self.examples for case in each.cases(group)]
@@ -468,7 +468,7 @@ class ByEnumeration(_Suite):
         assert exact <= stated.delta * _NEARLY
 
     def test_exact_divergence_is_within_the_whole_curve(self, shuffled_tiny: Case) -> None:
-        """delta(honest, epsilon) holds at any epsilon, not only where it was calibrated."""
+        """Check that delta(honest, epsilon) holds at any epsilon, not only where it was calibrated."""
         protocol, users = shuffled_tiny.protocol, shuffled_tiny.parameters["n"]
         for epsilon in (0.0, 0.3 * protocol.guarantee.epsilon, 1.3 * protocol.guarantee.epsilon):
             claim = protocol.accountant.delta(users, epsilon)
@@ -477,7 +477,7 @@ class ByEnumeration(_Suite):
 
     @pytest.mark.parametrize("honest", [0.2, 0.9, 1.0])
     def test_noise_is_that_of_the_honest(self, shuffled_tiny: Case, honest: float) -> None:
-        """Calibrated for any share of honest people: their noise alone keeps the promise."""
+        """Check that, whatever the share of honest people, their noise alone keeps the promise."""
         n = max(shuffled_tiny.parameters["n"], math.ceil(1 / honest))
         made = _make_honest(shuffled_tiny, n, honest)
         stated, laws = made.guarantee, [made.randomizer.pmf(x) for x in range(shuffled_tiny.size)]
@@ -498,7 +498,7 @@ class Blankets(_Suite):
 
     @pytest.mark.parametrize("n", [1, 2, 5, 40])
     def test_stated_blanket_is_safe(self, local_tiny: Case, n: int) -> None:
-        """Computed from the declared law, over all pairs and both directions, nothing is worse."""
+        """Check that nothing computed from the declared law, over all pairs and both directions, is worse."""
         randomizer, stated = local_tiny.protocol.randomizer, _find_blanket(local_tiny)
         for epsilon in (0.1 * randomizer.epsilon0, 0.6 * randomizer.epsilon0):
             claimed = stated.delta(epsilon, n)
@@ -609,12 +609,12 @@ class AtOrdinarySize(_Suite):
         assert np.all(np.asarray(estimate.stderr) > 0)
 
     def test_estimate_is_near_the_truth(self, ordinary: Case) -> None:
-        """Fewer users than a shuffled guarantee needs are enough to see that the estimate is right."""
+        """Check the estimate, with fewer users than a shuffled guarantee needs: they are enough to see that it is right."""
         n = min(ordinary.parameters.get("n", 20_000), 20_000)
         _check_estimate(ordinary.protocol, ordinary.values(n))
 
     def test_more_and_fewer_people_than_planned(self, ordinary: Case) -> None:
-        """Whatever depends on the number of people is taken from the tally, not from the plan."""
+        """Check that whatever depends on the number of people is taken from the tally, not from the plan."""
         n = min(ordinary.parameters.get("n", 2_000), 20_000)
         part = (0.4, 1.5)[crc32(ordinary.label.encode()) % 2]
         _check_estimate(ordinary.protocol, ordinary.values(round(part * n), seed=1))
@@ -626,7 +626,7 @@ class AtOrdinarySize(_Suite):
         _check_estimate(made, shuffled.values(min(n, 2_000), seed=2))
 
     def test_words_of_32_bits(self, ordinary: Case) -> None:
-        """Devices with short words have a law of their own, and the analyzer knows it."""
+        """Check that devices with short words have a law of their own, and that the analyzer knows it."""
         if "word_bits" not in ordinary.protocol.parameters:
             pytest.skip("has no words of its own")
         try:

@@ -169,7 +169,8 @@ def tabulate_curve(curve: Profile, pure: float, rest: float = 0.0) -> CurveTable
 
 _POINTS = 240  # of a curve, from 0 to where it ends
 _LEAST_NEAR = 1e-100
-_TAIL_SHARE = 1e-3  # of delta: where a curve ends, over all rounds
+# Of delta, over all rounds: curves end there, and what lies beyond counts as lost.
+_TAIL_SHARE = 1e-3
 _LEAST_STEP = 2.0**-40  # below, nothing is told
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
 _GONE = math.exp(-_FADED) * (1 + 1e-3)

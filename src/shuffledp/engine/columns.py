@@ -134,7 +134,7 @@ class Column:
         return self.type == "bool"
 
     def categories(self) -> tuple[str, ...]:
-        """See `categories_of`. NOT private."""
+        """List the distinct values, NOT privately: see `categories_of`."""
         return categories_of(self)
 
 

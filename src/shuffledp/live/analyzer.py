@@ -222,6 +222,7 @@ class Analyzer:
             )
         batch = fetch(manifest.messages * self.collection.inner_size)
         check_batch(manifest, batch, self.collection)
+        # The file before the row: on the word of the row a receipt is signed, and then no other copy is left.
         write_whole(self._batch_path(manifest.window), [batch])
         self._step("stored file")
         with transaction(self._db):
@@ -258,6 +259,7 @@ class Analyzer:
             self._step("charged")
             state = self._move(window, "opened", "charged")
         if state == "charged":
+            # The file before the state, by which readers know that there is one.
             write_whole(self.result_path(window), [json.dumps(self._result(window)).encode()])
             self._step("result written")
             state = self._move(window, "charged", "published")

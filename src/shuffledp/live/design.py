@@ -316,7 +316,7 @@ class Design:
         return each if self.served and self.pledge.one_question else len(self.questions) * each
 
     def describe_influence(self) -> str:
-        """Say the same in a few words: of the questions with a bound, and which have none."""
+        """Say the same in a few words: for the questions with a bound, and which have none."""
         each = {one.name: measure_influence(one) for one in self.questions}
         bounds = [influence for influence in each.values() if math.isfinite(influence)]
         others = ", ".join(name for name, influence in each.items() if math.isinf(influence))

@@ -109,6 +109,7 @@ _SCHEMA = (
             FROM collections WHERE id = reports.collection), 8.0)""",
     ),
 )
+# Reasons after which the same report may be sent once more.
 _AGAIN = {"stale_key", "too_early", "busy"}
 
 

@@ -72,7 +72,7 @@ _P = ParamSpec("_P")
 
 
 def telling(call: Callable[Concatenate[_L, _P], _T]) -> Callable[Concatenate[_L, _P], _T]:
-    """Say what is wrong with the database in our words; connect again if the connection is gone."""
+    """Decorate a call: errors of the database are told in our words, and a connection that is gone is made again."""
 
     @wraps(call)
     def tell(self: _L, /, *arguments: _P.args, **more: _P.kwargs) -> _T:

@@ -122,6 +122,7 @@ def open_database(
     # EXTRA, not FULL: a commit deletes the journal, and until its folder is synced, too, a power failure can take the
     # commit back, after a report has been sent or a receipt signed on the strength of it.
     db.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
+    # Without it, deleted reports stay readable in the free pages of the file.
     db.execute("PRAGMA secure_delete = ON")
     if _read_version(db, path, schema) < len(schema):
         with transaction(db):  # somebody else may have been faster

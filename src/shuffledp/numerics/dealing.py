@@ -581,6 +581,7 @@ def _toss_blocks(size: int, block: int, source: WordSource) -> Counts:
     words = words.astype(np.uint64, copy=False)
     place = table.find(words)
     heads: Counts = table.heads[place]
+    # Words between two cuts, about one in 2^50: more words decide.
     for i in ((place < 0) | (words > table.last[place])).nonzero()[0].tolist():
         heads[i] = _decide(int(words[i]), block, source)
     return heads
@@ -667,7 +668,7 @@ def _enclose(block: int, bits: int) -> list[tuple[int, int]]:
     lows, highs = [low], [high]
     for d in range(half):
         low, high = low * (half - d) // (half + d + 1), -(-high * (half - d) // (half + d + 1))
-        if low == 0:
+        if low == 0:  # it and all that follow are part of `rest`
             break
         lows.append(low)
         highs.append(high)

@@ -67,6 +67,7 @@ class Leaves:
     def prefixes(self) -> Floats:
         """How many people are in the cells up to each one; the last is n."""
         sums = np.cumsum(self.values)
+        # All leaves of the tree are the public n, but for rounding. (Some of them may lie beyond the domain.)
         if len(self.values) == math.prod(self.shape):
             sums[-1] = self.n
         return sums

@@ -518,6 +518,7 @@ class CutLaplace:
         whole("most", self.most, at_least=1, at_most=MOST_STEPS)
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         shares = self.shares
+        # The ends take what is left of all words: with too few words that may be more than e^rate allows.
         if shares[0] > exp_lower(self.rate) * shares[1]:
             raise ParameterError(
                 "word_bits", self.word_bits, f"must be more: too few words for most={self.most}"

@@ -2,7 +2,7 @@ r"""A histogram with pure privacy, delta = 0: the pure count in every bin.
 
 Everybody takes part in k pure counts at once, one for each category, with a one in that of their category and zeros
 elsewhere. Replacing a category changes two of the bits, and pure losses add: so each count keeps half of epsilon.
-No better composition is to be had: the two totals are independent, the worst total of one comes together
+Nothing composes better: the two totals are independent, the worst total of one comes together
 with the worst of the other, and with a delta of 0 no outcome may be left out.
 
 The price is k d messages from everybody, d of order log(n) / epsilon: for some categories and some thousand people.

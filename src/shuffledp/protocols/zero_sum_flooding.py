@@ -139,7 +139,7 @@ def cells(levels: int, budget: float) -> tuple[Cell, ...]:
     [((1, -1), 3), ((1, -1), 2), ((-2, 1, 1), 1), ((2, -1, -1), 1), ((3, -1, -2), 1)]
     """
     whole("levels", levels, at_least=1, at_most=_MOST_LEVELS)
-    half = positive("budget", budget) / 2 * (1 - 1e-12)
+    half = positive("budget", budget) / 2 * (1 - 1e-12)  # rounded rates add up to no more than it
     shifts, heaviest = _moves(levels)
     spare = Cell(parts=_parts(1), shift=levels, rate=min(half / levels, _STEEPEST))
     return (
@@ -560,7 +560,7 @@ class MessageSum:
         return answer(domain, self.task, Fraction(int(tally.counts[0])), n, error)
 
     def offset(self) -> tuple[Fraction, ...]:
-        """Code 0 stands for `lower`."""
+        """Return what a user adds to the answer before any message: `lower`, for which code 0 stands."""
         return (Fraction(self.device.domain.lower),)
 
     def weights(self, message: Message) -> tuple[Fraction, ...]:

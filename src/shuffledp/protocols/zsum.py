@@ -137,7 +137,7 @@ class CutAnswers:
         return np.where(counts > self.n, believed, 0.0)
 
     def error(self, counts: Counts | int) -> NoiseError:
-        """Inverts the law of |y|, so it holds for every count."""
+        """Return the error, which inverts the law of |y|: so it holds for every count."""
         noise = BinomialSum(parts=((self.n, 1 - self.gamma),))
         return NoiseError(noise=noise, observed=counts, limits=(0.0, float(self.n)))
 

@@ -148,7 +148,7 @@ class _Words:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     brief: tuple[str, ...]
-    """What a picture has of them."""
+    """The notes in brief: what a picture shows of them."""
     axis: str
     colour: str
 

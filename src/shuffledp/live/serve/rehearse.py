@@ -289,7 +289,7 @@ class _Here(nullcontext[None]):
         _worker["collection"] = collection
 
     def map(self, call: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        """Do one after the other."""
+        """Do the calls one after the other."""
         return map(call, *arguments)
 
 

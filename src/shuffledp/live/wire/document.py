@@ -154,7 +154,7 @@ def _find_scan_end(raw: bytes, place: int) -> int:
 
 
 ONE_OPERATOR = "/one-operator"
-"""How an address ends if one operator plays all roles there: every link says it, and every id depends on it."""
+"""How an address ends if one operator plays all roles there: so every link says it, and every id depends on it."""
 FORMATS = ("shuffledp collection 1", "shuffledp collection 2")
 """The formats that are read; the last one is written."""
 LARGEST_FLOOR = 8.0
