@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shuffledp import protocols
-from shuffledp.accounting.explain import explain
+from shuffledp.accounting.explain import _one_in, explain
 
 PATH = Path(__file__).with_name("explanations.txt")
 TINY = {"n": 1000, "epsilon": 1.0, "delta": 1e-6}
@@ -32,6 +32,13 @@ def read():
 @pytest.mark.parametrize("name", CASES)
 def test_an_explanation_says_what_it_said(name):
     assert explain(CASES[name]()).rstrip("\n") == read()[name]
+
+
+@pytest.mark.parametrize(
+    ("delta", "chance"), [(6e-6, "100,000"), (1e-8, "100,000,000"), (0.3, "3")]
+)
+def test_how_often_delta_strikes_is_rounded_to_more_often(delta, chance):
+    assert _one_in(delta) == chance
 
 
 def write():

@@ -457,3 +457,10 @@ class TestWhomTheyProtect:
         assert "about the raw shares among these people, too: they cover the noise, and no" in said
         told = json.loads(shuffledp(*ASKED["learn"], "--json").stdout)
         assert told["intervals_about"] == "these people"
+
+
+def test_quietly_too_it_is_said_who_was_left_out(shuffledp, people):
+    words = ("people.csv", "--column", "way", "--categories", "car,bus", "--on-invalid", "drop")
+    said = " ".join(shuffledp("learn", *words, *PROMISE, "--quiet").stdout.split())
+    assert "were left out: n is" in said
+    assert "Each row is" not in said

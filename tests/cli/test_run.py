@@ -597,3 +597,23 @@ def test_messages_say_how_many_people_were_left_out(shuffledp, tmp_path, quiet):
     found = shuffledp("randomize", path, *asked, *COMMON, "--on-invalid", "drop", *quiet)
     assert found.exit_code == 0, found.output
     assert "3 of 503 values were invalid (null 3)" in " ".join(found.stdout.split())
+
+
+def test_what_is_not_private_is_said_where_the_answer_goes_to_a_file(shuffledp, people):
+    words = (
+        "run",
+        "count",
+        people,
+        "--column",
+        "home",
+        *COMMON,
+        "--seed",
+        1,
+        "--quiet",
+        "--out",
+        "r.json",
+    )
+    found = shuffledp(*words)
+    assert found.exit_code == 0, found.output
+    assert found.stdout == ""
+    assert "NOT PRIVATE: the noise is seeded" in " ".join(found.stderr.split())

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from shuffledp import (
     UnsupportedError,
 )
 from shuffledp.core import validate
-from shuffledp.core.privacy import round_down, round_up
+from shuffledp.core.privacy import guess_right, round_down, round_up
 
 GOOD = {"epsilon": 1.0, "delta": 1e-6, "model": Model.SHUFFLE, "proof": "a theorem", "honest": 1000}
 
@@ -154,3 +155,12 @@ def test_what_is_written_is_on_the_safe_side_and_near(value, digits):
     assert high - low <= 10 ** (1 - digits) * value * (1 + 1e-9)
     assert round_down(0.3, digits) == round_up(0.3, digits) == "0.3"
     assert round_down(-value, digits) == f"-{round_up(value, digits)}"
+
+
+def test_how_often_a_guess_is_right_is_rounded_up():
+    """The closed form with fifty digits is never above what is stated, and below it by next to nothing."""
+    with localcontext() as context:
+        context.prec = 50
+        for epsilon in np.random.default_rng(1).uniform(0.001, 20.0, 300).tolist():
+            exact = 1 / (1 + (-Decimal(epsilon)).exp())
+            assert exact <= Decimal(guess_right(epsilon)) < exact * (1 + Decimal("2e-15"))

@@ -156,3 +156,15 @@ def test_noise_of_the_servers_counts_on_no_honest_report(capsys):
 
     _tell_price(server_support.make_collection())
     assert "if shuffler and analyzer do not conspire: epsilon = 3, " in capsys.readouterr().out
+
+
+def test_a_price_is_of_all_reports_or_of_each(capsys):
+    from shuffledp.cli.report import _tell_price
+
+    for composed, what in (
+        (True, "all reports of a device together"),
+        (False, "each report of a device"),
+    ):
+        pledge = dataclasses.replace(PLEDGE, reports_per_device=2, composed=composed, delta=1e-2)
+        _tell_price(live.make_collection(pledge=pledge))
+        assert f"(for {what})." in capsys.readouterr().out

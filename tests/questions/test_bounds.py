@@ -22,6 +22,7 @@ from shuffledp.questions.bounds import (
     BETA,
     OF_PEOPLE,
     _add_noise,
+    _add_up,
     _split,
     choose_bounds,
     find_threshold,
@@ -562,3 +563,10 @@ class TestCommand:
         result = say(f"randomize p.csv --task mean --column v {auto}")
         assert result.exit_code != 0
         assert "in messages" in result.output
+
+
+def test_two_releases_count_on_the_larger_crowd():
+    made = sdp.Guarantee(epsilon=0.5, delta=0.0, model=sdp.Model.SHUFFLE, proof="A", honest=9)
+    for first, second in ((9, 4), (4, 9)):
+        both = _add_up(replace(made, honest=first), replace(made, honest=second))
+        assert (both.honest, both.epsilon) == (9, 1.0)

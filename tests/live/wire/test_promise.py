@@ -214,3 +214,18 @@ def test_a_browser_calls_claimed_what_takes_the_composition_of_hashed_answers():
     documents = [server_support.make_collection(asked=asked).raw for asked in (both[:1], both)]
     assert [holds(raw) for raw in documents] == [True, True]
     assert [said for said, _ in ask_javascript(documents)] == [True, False]
+
+
+@pytest.mark.parametrize(("composed", "times"), [(True, 7), (False, 1)])
+def test_words_of_a_server_count_in_every_window_that_is_composed(composed, times):
+    pledge = replace(
+        server_support.make_collection().pledge,
+        epsilon=1.0,
+        delta=1e-20,
+        reports_per_device=7,
+        composed=composed,
+    )
+    left = Fraction(promise.set_served_aside(10**6, 9, pledge))
+    added = bound_generator(1, 10**6 * times, 1.0) + bound_generator(1, 9, 1.0)
+    assert added > 0
+    assert Fraction(1e-20) - left == pytest.approx(float(added), rel=1e-6, abs=0)
