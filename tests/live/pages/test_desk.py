@@ -94,6 +94,17 @@ def test_the_price_of_choosing_several_is_shown():
     assert price["alone"] == alone["alone"] == alone["share"]
 
 
+def test_the_price_of_a_choice_is_that_of_one_which_half_of_the_people_make():
+    """One random question in each report: a share of a half varies most with who was asked."""
+    part = {"kind": "several", "part_of": {"name": "pets", "text": "Which?"}}
+    questions = {name: {"task": "count", "text": name, "asked": part} for name in "abcdef"}
+    content = {"epsilon": 1.0, "delta": 1e-6, "questions": questions}
+    planned = {"people": 2000, "noise": "servers", "one_question": True}
+    shown = operator.Planner().preview({**content, "collection": planned})
+    assert shown["one_question"]
+    assert shown["several"][0]["share"] == pytest.approx(0.078, abs=0.0005)  # at 0.3 it is 0.063
+
+
 def test_surveys_and_drafts_come_back(ask, place):
     first = ask()
     for _ in range(2):

@@ -260,9 +260,10 @@ def _price_several(survey: Survey, settings: Settings, design: Design) -> list[d
 
 
 def _measure_bar(design: Design, question: Question, people: int) -> float:
-    """Return half of the error bar of a yes or no, in people."""
-    (bar,) = _imagine(question, people, design.sample(people))["estimate"]
-    return float(bar["high"] - bar["value"])
+    """Return half of the error bar of a yes or no, in people, where it is longest: if half of them say yes."""
+    half = np.array([people - people // 2, people // 2])
+    variance = foresee_variance(question.protocol, half, design.sample(people))
+    return _Z * math.sqrt(float(np.max(variance)))
 
 
 def _largest_error(design: Design, people: int) -> float:
