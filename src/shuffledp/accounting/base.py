@@ -1,6 +1,6 @@
 """What the accountants share: how small a delta can be, from delta back to epsilon, and where searches start.
 
-What the generator of the words adds to delta: guarantees are computational.
+**What the generator of the words adds to delta.** Guarantees are computational, because words are.
 
 Devices and their accountants know the laws of uniform words. The words of a run are those of AES-256 (see
 `numerics.entropy`), which nobody tells from uniform ones with more than a small advantage a. That makes

@@ -8,7 +8,7 @@ says more than epsilon0 it amplifies nothing. Results are rounded up.
 The numeric bounds of `clones` and `blanket` are several times smaller and have no conditions: quote
 those. The formulas are here to compare with, and to think with. Write p = e^epsilon0, E = e^epsilon.
 
-Every bound on what shuffling makes of a local guarantee, side by side.
+`BoundComparison` puts all of these bounds, and the numeric ones, side by side.
 """
 
 import math

@@ -23,7 +23,7 @@ Nothing is transformed fast: every error is counted in units and added.
 
 `compose_renyi` is an independent, looser way: the Renyi divergence of a curve, added over rounds.
 
-Other views of a privacy curve: Renyi divergences, the trade-off of errors, the Gaussian that covers it.
+**Other views of a privacy curve**: Renyi divergences, the trade-off of errors, the Gaussian that covers it.
 
 A curve delta(epsilon) that bounds both directions says all of these:
 

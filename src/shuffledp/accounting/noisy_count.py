@@ -15,7 +15,7 @@ k, is certain: fractions or 60 digits decide whether e^epsilon rho(k) < 1.
 
 The bounds are upper bounds by proof. Values below 1e-300 are rounded up to that.
 
-Smooth laws: when does adding an integer random number to an answer make it private?
+**Smooth laws**: when does adding a random integer to an answer make it private?
 
 A law D on the integers is (epsilon, delta, k)-*smooth* if for every shift 1 <= |s| <= k
 

@@ -4,8 +4,9 @@ G takes the value g_j with probability w_j, and 0 with what is left of the proba
 at most 0, so that the positive part is a rare event. Three evaluations, all upper bounds:
 
 * by listing how often each value comes up, for small n.
-* by Fourier, for all rows of a table of values at once: a little normal noise Z of mean 0 is added to the sum (convex functions only grow), and
-  both are tilted so that the sum is centred at 0. Then Poisson's summation formula, with f(s) = (s)_+ e^(-rate s),
+* by Fourier, for all rows of a table of values at once: a little normal noise Z of mean 0 is added to the sum
+  (expectations of convex functions only grow), and both are tilted so that the sum is centred at 0. Then Poisson's
+  summation formula, with f(s) = (s)_+ e^(-rate s),
 
       sum over m of E f(S + Z + m period) = (1/period) sum over k of F(omega_k) Phi(omega_k),   omega_k = 2 pi k / period,
 

@@ -11,7 +11,7 @@ instead. Write H(E; P, Q) for the hockey-stick divergence at E = e^epsilon. All 
 References: Dwork, Roth 2014, "The algorithmic foundations of differential privacy"; Dwork, Rothblum, Vadhan 2010;
 Kairouz, Oh, Viswanath 2015.
 
-Several answers of one curator about the same people: what each may spend.
+**Several answers** of one curator about the same people: what each may spend.
 
 A release that is epsilon0-DP with delta = 0 reveals no more than one bit x, kept with probability e^epsilon0 / (1 + e^epsilon0)
 and flipped otherwise (Kairouz, Oh, Viswanath 2015, "The composition theorem for differential privacy"): its loss is

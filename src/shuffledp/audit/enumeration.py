@@ -13,7 +13,7 @@ Three views of a finite randomizer R:
 over all inputs x, x' and *all* inputs z of the others. Small questions are answered in integers, larger
 ones in floating point with both ends (`bounds`), and those beyond are refused with their cost.
 
-Any randomizer, from its probabilities or from its code.
+**Any randomizer** can be audited, from its probabilities or from its code.
 
 `channel` takes the probability of every tuple of messages; `enumerate_tape` takes a Python function and
 runs it on every tape of a few bits. Both give a `Channel`: a `Randomizer` with an exact law, ready for

@@ -16,7 +16,7 @@ n (sends + 1) 2^-53. Most boxes are dropped by a quick look, at the law of the o
 R_a - e^epsilon R_b, whose cancellation costs an absolute error. What it cannot drop is looked at again with
 both views, each moved to its safe side.
 
-The multisets that users may send, numbered, and the exact audit in integers on top of them.
+**The audit in integers** numbers the multisets that users may send.
 
 A multiset over the messages y_0, y_1, ... is written as one number in a base that no count reaches, so
 the union of two multisets is a sum. Level t holds the sorted numbers of all multisets that t users can

@@ -6,7 +6,7 @@ and whether they agree. All but the smoothness lemma's own formula is computed i
 Reference: Balcer, Cheu 2020, "Separating local and shuffled differential privacy via histograms"; for
 the binomial Ghazi, Golowich, Kumar, Pagh, Velingker 2021, "On the power of multiple anonymous messages".
 
-How good can a private count be at all: the least expected loss of any epsilon-private mechanism, for small n.
+**How good can a private count be?** `least_loss` is the least expected loss of any epsilon-private mechanism.
 
 A mechanism that answers counts 0 .. n by one of 0 .. n is a stochastic matrix, and epsilon-privacy of neighbouring
 counts is linear in it. So the least mean loss, for whoever has a prior belief about the count, is a linear program.

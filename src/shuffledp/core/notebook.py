@@ -3,7 +3,7 @@
 All text is escaped here. Colours are the reader's own (`currentColor`, no backgrounds); the two that bars
 have are seen on white and on black alike.
 
-Numbers as tables of other libraries: pandas, Polars and Arrow, each imported when it is asked for.
+Numbers can also be had as tables of pandas, Polars and Arrow; each is imported when it is asked for.
 """
 
 import html

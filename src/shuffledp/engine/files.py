@@ -10,10 +10,10 @@
 `engine` is the name of one of `ENGINES`, or an engine with options of its own: `DuckDB(threads=4)`,
 `Spark(master="local[4]")`. `report` is called with a `Progress` while rows are read.
 
-Or a mechanism: a trusted curator, this machine, adds up the column exactly, and releases one noisy answer. Integers,
-bits and categories are grouped by code. Real values are places, whole multiples of 2^-42 of the range, and places are
-added up as integers, so one person moves the exact answer by what the mechanism's sensitivity says, and no rounding of
-floats comes in between.
+A mechanism may take the place of the protocol: then this machine is a trusted curator, which adds up the column
+exactly and releases one noisy answer. Integers, bits and categories are grouped by code. Real values are places, whole
+multiples of 2^-42 of the range, and places are added up as integers, so one person moves the exact answer by what the
+mechanism's sensitivity says, and no rounding of floats comes in between.
 """
 
 import math

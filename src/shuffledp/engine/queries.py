@@ -1,7 +1,7 @@
 """How DuckDB reads files: each query, in SQL.
 
-In SQL, and not by DuckDB's functions of the same names: those import pandas, which takes longer than reading a small
-file.
+They are in SQL because DuckDB's Python functions of the same names import pandas, which takes longer than reading a
+small file.
 """
 
 from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ knows people only. Three rules make it private:
   another's.
 - Sums are sums of integers, so that the order in which an engine adds them up changes nothing. Real numbers are written
   as fixed-point numbers, in units of 2^-42 of the larger declared end; rows beyond 1,024 times that end count as that.
-- Everybody stays. Who has no row that is valid and that a private filter takes has no value: a null, which counts as
+- Everybody stays. Whoever has no valid row that the private filter takes has no value: a null, which counts as
   nothing and does not change n.
 
 How many rows there are, or were cut, is not covered by any promise: it is for the operator alone.

@@ -21,7 +21,7 @@ The map uses coins of its own before the randomizer of a protocol, so every guar
 Reference: Goldreich 2016, "The uniform distribution is complete with respect to testing identity to a
 fixed distribution".
 
-Public randomness: random parts of the categories, and random groups of the users.
+**Public randomness** makes random parts of the categories, and random groups of the users.
 
 A public coin is a seed that everybody may know, drawn without looking at the data. Devices and
 analyzer derive the same parts and groups from it. Privacy never rests on it: for every seed the

@@ -12,7 +12,7 @@ from the counts, and is raised where they scatter more than counts do. `lower` a
 **The method.** Without one, those of the model and coin are compared: first roughly, and those that are close by their
 fitted n. A public coin has the methods of a private one as well, so it never needs more people.
 
-What an answer to "how many people?" says: the theorem's order, and the number itself.
+An answer to "how many people?" has both the theorem's order and the number itself.
 """
 
 import math

@@ -4,7 +4,7 @@
 layer is sealed anew. What is kept is the report, never the answer. The outbox is one file for all collections of a
 device, so its budget is one too; two programs that share it wait for one another.
 
-How much work a stranger's document may cause: a promise is recomputed within a limit, or not believed.
+The work that a stranger's document may cause is limited: a promise that takes too long to recompute is not believed.
 """
 
 import json

@@ -10,7 +10,8 @@ The seal log of shufflers on several hosts is a small database on another server
 every backup, snapshot and replica would have both, and a restored store would find a log that is as old as itself. One
 database may be the log of many collections.
 
-A connection is made again once it is gone, to a server that keeps what it acknowledges.
+A connection that is gone is made again, but only to a server that keeps what it acknowledges: not to a standby, nor
+to one with `fsync = off`.
 """
 
 from __future__ import annotations

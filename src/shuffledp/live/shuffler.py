@@ -1,8 +1,8 @@
 """The shuffler: takes reports, seals windows, hands out batches in the order of their bytes, and forgets.
 
 If the servers add the noise, it adds messages to each window, made like those of devices: sealed for the analyzer's key
-with the same suite, encoding and length, so that nobody without that key tells them from people's. How many say what is
-drawn once, and kept nowhere.
+with the same suite, encoding and length, so that nobody without that key tells them from people's. How many of them stand
+for each answer is drawn once, and kept nowhere.
 """
 
 import hashlib

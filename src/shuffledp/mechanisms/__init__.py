@@ -3,7 +3,7 @@
 A trusted curator computes the exact answer and calls `release(exact_answer, rng)` (or, to choose from a list,
 `select(utilities, rng)`). All noise is integer and drawn from exactly the law that the guarantee is about.
 
-Checks that the mechanisms share: exact parameters, and answers of the declared shape and type.
+The checks here are those that mechanisms share: exact parameters, and answers of the declared shape and type.
 """
 
 from collections.abc import Collection

@@ -14,7 +14,7 @@ The trick: a pair (image, x) is one 64-bit word, image in front. XOR of pairs st
 min(word, word ^ other) clears the leading bit of `other`; so plain Gauss elimination is two NumPy calls
 a step, and each system may have pivots of its own.
 
-A linear hash family over GF(2^r), and messages (a, v) of one of its functions and a value.
+**A linear hash family** over GF(2^r): a message (a, v) is one of its functions and a value.
 
 a is an element of the field and h_a(x) is the first s bits of the product a x. A message (a, v) supports the categories x
 with h_a(x) XOR v < width. For x != y the difference h_a(x) XOR h_a(y) = h_a(x - y) is uniform if a is, so

@@ -15,7 +15,7 @@ point with 160 bits more than a word.
 
 Where the same share is wanted in many cells, most of them get nothing: `Events` draws those that do.
 
-Discrete Laplace noise that never exceeds L, for servers that add whole messages.
+**Discrete Laplace noise that never exceeds L**, for servers that add whole messages.
 
 Pr[Z = z] is about proportional to e^{-a |z|} on -L .. L. It is a table of words of integer shares, so the law is
 exactly rational. Shares fall from the middle outwards, each the rounded-up e^{-a} of the one before; what is left of

@@ -10,7 +10,7 @@ which would make them more likely: the draw says "rejected" and the caller decla
 its own law (k-ary randomized response keeps the truth, subset selection sends the empty set). No
 loop is needed, so the tape has a fixed length, and estimators stay exactly unbiased.
 
-Geometric numbers 1, 2, ... with Pr ~ e^(-rate k), from two words: however slowly they decay.
+Geometric numbers k = 1, 2, ... of probability proportional to e^(-rate k) take two words, however slowly they decay.
 """
 
 import math

@@ -1,7 +1,7 @@
 r"""No local protocol can do better: certified lower bounds on the error of counts, sums and means.
 
 **Whom it is about.** Every protocol without a shuffler in which each of n people is promised pure epsilon-local privacy
-for everything she ever sends: one message or a conversation, in any order, with public coins, with randomizers that
+for everything they ever send: one message or a conversation, in any order, with public coins, with randomizers that
 depend on what others said. Approximate local protocols (delta > 0) are not covered. What is bounded is the largest
 root mean squared error over all data sets.
 

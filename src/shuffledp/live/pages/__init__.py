@@ -2,7 +2,7 @@
 
 The servers hand them out. They can also be hosted apart from the shuffler, with a published hash: `write_site`.
 
-What the pages say, in every language: one file of texts for each, `texts/NAME.json`.
+What the pages say is in one file of texts for each language, `texts/NAME.json`.
 
 English and German come with the package; others are files of the same form in `languages` of the data folder. A file
 has every text of the English one, with the same placeholders, or it is refused: no page is half translated.

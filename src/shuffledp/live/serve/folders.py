@@ -13,7 +13,7 @@ The shuffler's store is `shuffler/store.sqlite`, unless `shuffler/store.toml` na
 Several shufflers may work on such a database, each with a name and a folder of its own in `shuffler/`. Two operators
 have two such folders, each with the document and its own role.
 
-The roles as processes of their own, with disjoint keys, also if one machine plays all of them.
+The roles are processes of their own with disjoint keys, even if one machine plays all of them.
 """
 
 from __future__ import annotations

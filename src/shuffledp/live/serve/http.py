@@ -1,7 +1,7 @@
 """What all servers share: bounded bodies, errors as problem documents (RFC 9457), pages as routes, and how to listen.
 
-Certificates: one that the operator has, or one that is made here and signs itself. Browsers give pages their
-cryptography in secure contexts alone: https, or http on this very machine.
+The certificate is one that the operator has, or one that is made here and signs itself. It is needed because browsers
+let pages use cryptography in secure contexts alone: https, or http on this very machine.
 
 Pages have a strict content security policy and no referrer, and load nothing from elsewhere.
 """

@@ -3,7 +3,7 @@
 Starts, seals, expiries, failures and their end; refusals as counts, every ten minutes at most, because the moment of a
 single one may be the moment at which somebody took part.
 
-What a monitoring system asks for: an address of its own, and a token that lets it read and do nothing else.
+A monitoring system has an address of its own, and a token that lets it read and do nothing else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decryption in a pool of processes: it is most of the work of both roles, and threads do not help it.
 
-From an upload to its answer: opened by the pool, stored with others in one transaction, then answered.
+An upload is opened by the pool, stored with others in one transaction, and then answered.
 
 Whatever waits when the writer is free goes into its next transaction, so one commit serves many uploads, and a lonely
 upload does not wait. A full queue is told to come back: memory stays bounded.

@@ -9,7 +9,7 @@ r"""What a device sends: messages encrypted for the analyzer, inside a report en
 Numbers are big-endian; `kind` is the number of the question. The report id is computed, never sent: so a retry or
 a report that was sealed anew is the same report, and somebody else's replay does no harm.
 
-What the shuffler hands to the analyzer: the messages of a window, sorted by their bytes, and a signed manifest.
+The shuffler hands the analyzer the messages of a window, sorted by their bytes, and a signed manifest.
 
 Sorting depends on the multiset alone: there is no randomness to get wrong, and after a crash the bytes are the
 same. The manifest has no time in it, so its bytes repeat too. The analyzer answers with a signed receipt.

@@ -5,7 +5,7 @@ whenever low <= N <= high has the wanted probability. The law is known, so nothi
 it is discrete, and the window whose two tails are each below (1 - level) / 2 may hold a percent
 more than it must. `cut_tightly` trades one tail against the other to come closer.
 
-Weighted sums of noisy bins: how far off they are, by Chernoff's bound of their moments.
+**Weighted sums of noisy bins**: how far off they are, by Chernoff's bound of their moments.
 
 A sum of some bins with weights w is off by w . Z, Z the errors of the bins. For every s > 0
 

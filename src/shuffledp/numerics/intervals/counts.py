@@ -35,7 +35,7 @@ be right within 8 u (four units in the last place, more than it documents), sums
   weights, at most 14 u v T^2 < 2e-12, as v T^2 < 1000. Cosines, exponentials and sums are off by some
   u (1 + ln L): less.
 
-Unbiased answers whose law depends on more than the truth: intervals by certified bounds of their tails.
+**Unbiased answers whose law depends on more than the truth**: intervals by certified bounds of their tails.
 
 An answer is a sum of independent terms, each within `reach` of its expectation, and of its variance v it is known
 that least <= v <= most, over all data with the same true answer. Two bounds hold for Pr[answer - truth >= t]:

@@ -12,7 +12,7 @@ faster and faster, so what is left after some of them is at most a geometric ser
 refuses all s up to some point, so both together refuse no more than the one with the further point does: the better
 bound may be taken. Shares of more than 10^7 people are bounded in this way, too.
 
-The ratio of two noisy sums: intervals by inverting the law of numerator - r denominator.
+**The ratio of two noisy sums**: intervals by inverting the law of numerator - r denominator.
 
 A mean is S / R, S and R sums of the same people with |S| <= R (values are measured from the middle of their range, in
 halves of it). Both are released with independent noise, S + Z_S and R + Z_R. The true ratio r has S - r R = 0, so
