@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -233,6 +234,24 @@ def test_what_is_taken_is_answered_in_order_also_by_a_pool(here, tmp_path):
         await intake.stop()
 
     asyncio.run(scene())
+
+
+def test_a_pool_that_broke_while_dummies_were_sealed_is_started_again(here):
+    """Otherwise no window would ever be sealed: after the last one nobody may send reports that would restart it."""
+    pool = pools.ReportPool(SERVED, live.outer_secrets(SERVED), 2)
+    intake = pools.Intake(SimpleNamespace(collection=SERVED), pool=pool)
+
+    def fail(*_):
+        raise BrokenProcessPool("a process died")
+
+    broken, pool.executor.submit = pool.executor, fail
+    with pytest.raises(BrokenProcessPool):
+        asyncio.run(intake.seal_dummies(0))
+    assert pool.executor is not broken
+    renewed = pool.executor
+    dummies = asyncio.run(intake.seal_dummies(0))
+    assert dummies.ndim == 2 and dummies.shape[1] == SERVED.inner_size
+    assert pool.executor is renewed
 
 
 def ThreadHere():

@@ -189,24 +189,31 @@ class Intake:
     async def seal_dummies(self, window: int) -> Octets:
         """Return the dummies of a window: sealed by the pool, a few at a time, so that uploads never wait long."""
         collection, loop = self.shuffler.collection, asyncio.get_running_loop()
-        plains = draw_dummies(collection)
+        pool, plains = self._pool, draw_dummies(collection)
+        executor = None if pool is None else pool.executor
         pieces = [plains[start : start + _SEALED] for start in range(0, len(plains), _SEALED)]
         sealed: list[Octets | None] = [None] * len(pieces)
         places = iter(range(len(pieces)))
 
         async def work() -> None:
             for place in places:
-                if self._pool is None:
+                if pool is None:
                     call = partial(seal_plains, collection, window, pieces[place])
                     sealed[place] = await loop.run_in_executor(None, call)
                 else:
                     raw = await loop.run_in_executor(
-                        self._pool.executor, self._pool.seal, window, pieces[place].tobytes()
+                        executor, pool.seal, window, pieces[place].tobytes()
                     )
                     rows = np.frombuffer(raw, dtype=np.uint8)
                     sealed[place] = rows.reshape(-1, collection.inner_size)
 
-        await asyncio.gather(*(work() for _ in range(self._pool.workers if self._pool else 1)))
+        try:
+            await asyncio.gather(*(work() for _ in range(pool.workers if pool else 1)))
+        except BrokenExecutor:
+            # Uploads would restart the pool, too, but after the last window nobody need send any.
+            if pool is not None:
+                self._renew(pool, executor)
+            raise
         return np.concatenate([each for each in sealed if each is not None])
 
     async def receive(self, sealed: Sequence[bytes]) -> Reply:
