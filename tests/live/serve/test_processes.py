@@ -250,7 +250,8 @@ def test_a_pool_that_broke_while_dummies_were_sealed_is_started_again(here):
     assert pool.executor is not broken
     renewed = pool.executor
     dummies = asyncio.run(intake.seal_dummies(0))
-    assert dummies.ndim == 2 and dummies.shape[1] == SERVED.inner_size
+    assert dummies.ndim == 2
+    assert dummies.shape[1] == SERVED.inner_size
     assert pool.executor is renewed
 
 
