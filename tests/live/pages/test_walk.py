@@ -195,6 +195,135 @@ def test_the_page_says_which_numbers_it_has_recomputed(browser, place):
         visit.page.get_by_text("recomputed here, from the noise").first.wait_for(state="attached")
 
 
+NO_FLOOR = {"local_epsilon": math.inf, "trust_the_shuffler": True, "noise": Noise.SERVERS}
+RANDOM = ("changed at random", "hardly changed", "randomized on the respondent's own device")
+
+
+def test_a_page_of_a_survey_without_a_floor_says_nowhere_that_the_device_changes_answers(
+    browser, place, demonstration
+):
+    """There the device sends the answer itself, and both servers together could read it."""
+    noisy = servers.questions(rates=(0.5, 1.0), most=(30, 30))
+    pets = Part(name="pets", text="Which pets?")
+    several = [
+        dataclasses.replace(
+            noisy[1], name=name, text=name, asking=Asking(kind=Kind.SEVERAL, part_of=pets)
+        )
+        for name in ("dog", "cat")
+    ]
+    asked, shown = (noisy[0], *several), {}
+    with Visit(browser) as visit:
+        page = visit.page
+        page.route("**/results.json", lambda route: route.fulfill(json=shown))
+        show_page(visit, place, questions=asked, **{**NO_FLOOR, "epsilon": 3.1})
+        page.wait_for_selector("form")
+        page.click("text=Try it with a made-up answer")
+        page.wait_for_selector("#drawn")
+        assert "does not hide your answer" in page.inner_text("#noise")
+        assert "nothing hides your answer from them" in page.inner_text("#guess")
+        assert page.query_selector("#repeated") is None
+        before = page.inner_text("main")
+        page.check("input[value=bicycle]")
+        page.check("input[name=dog]")
+        page.click("button[type=submit]")
+        page.check("#accept")
+        page.click("button[type=submit]")
+        page.wait_for_selector("#sent")
+        sent = page.inner_text("#sent")
+        assert "bicycle" in sent
+        assert "This device hid nothing of your answers" in sent
+        visit.check()
+    with Visit(browser) as visit:
+        page = visit.page
+        page.route("**/results.json", lambda route: route.fulfill(json=shown))
+        more = {"results": demonstration["results"], "prepare": shown}
+        show_page(visit, place, questions=noisy[:1], state="deleted", **more, **NO_FLOOR)
+        page.wait_for_selector("#result svg")
+        page.click("text=Methods paragraph")
+        methods = page.inner_text(".paragraph")
+        assert "the respondent's own device, which added no noise" in methods
+        visit.check()
+    for text in (before, sent, methods):
+        assert [each for each in RANDOM if each in text] == []
+
+
+@pytest.mark.parametrize(("floor", "noise"), [(1.0, "says little"), (2.9, "nobody can be sure")])
+def test_a_page_of_several_reports_says_how_one_is_changed_and_counts_all_of_them(
+    browser, place, floor, noise
+):
+    windows = Windows(start=int(time.time()) - 100, seconds=86_400, count=9, grace=0)
+    with Visit(browser) as visit:
+        several = {"reports_per_device": 4, "composed": False, "trust_the_shuffler": True}
+        show_page(visit, place, windows=windows, local_epsilon=floor, **several)
+        said = {each: visit.page.inner_text(f"#{each}") for each in ("noise", "repeated", "guess")}
+        assert noise in said["noise"]
+        assert "up to 4 times" in said["repeated"]
+        (percent,) = re.findall(r"at most ([\d.]+) % of the time", said["guess"])
+        right = 100 / (1 + math.exp(-4 * floor))
+        assert right <= float(percent) < right + 0.11
+        visit.check()
+    with Visit(browser) as visit:
+        show_page(visit, place)
+        assert visit.page.query_selector("#repeated") is None
+
+
+def test_tables_on_a_phone_break_no_word(browser, place, demonstration):
+    shown = {}
+    with Visit(browser, viewport={"width": 320, "height": 640}) as visit:
+        page = visit.page
+        page.route("**/results.json", lambda route: route.fulfill(json=shown))
+        show_page(visit, place, state="deleted", results=demonstration["results"], prepare=shown)
+        page.wait_for_selector("#result svg")
+        page.click("#result .numbers summary")
+        row = page.locator("#result .numbers tbody tr").first
+        assert row.locator("td").first.inner_text() == "car"
+        lines = "(each) => each.getBoundingClientRect().height / parseFloat(getComputedStyle(each).lineHeight)"
+        assert row.evaluate(lines) < 2
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        visit.check()
+
+
+def test_the_methods_paragraph_is_about_all_rounds_and_says_that_one_question_was_answered(
+    browser, place, demonstration
+):
+    shown = {}
+    with Visit(browser) as visit:
+        page = visit.page
+        page.route("**/results.json", lambda route: route.fulfill(json=shown))
+        show_page(visit, place, state="deleted", results=demonstration["results"], prepare=shown)
+        page.wait_for_selector("#result svg")
+        one = "Each respondent sent the answer to one question only"
+        page.click("text=Methods paragraph")
+        assert "800 reports were opened" in page.inner_text(".paragraph")
+        assert one not in page.inner_text(".paragraph")
+        (first,) = shown["results"]
+        first["promise"]["one_question"] = True
+        shown["results"].append({**first, "window": 1, "reports": 450})
+        page.reload()
+        page.wait_for_selector("#result svg")
+        page.click("text=Methods paragraph")
+        assert "1,250 reports were opened" in page.inner_text(".paragraph")
+        assert one in page.inner_text(".paragraph")
+        visit.check()
+
+
+def test_results_that_cannot_be_shown_now_are_asked_for_again(browser, demonstration):
+    away = [True]
+
+    def reply(route):
+        return (
+            route.fulfill(status=503, json={"title": "unavailable"}) if away else route.continue_()
+        )
+
+    with Visit(browser) as visit:
+        visit.page.route("**/results.json", reply)
+        visit.page.goto(demonstration["results"])
+        visit.page.wait_for_selector("text=The results cannot be shown now")
+        away.clear()
+        visit.page.wait_for_selector("text=Nothing is published yet")
+        visit.check()
+
+
 def test_closing_says_what_it_deletes_and_asks(browser, demonstration):
     with Visit(browser) as visit:
         answer(visit, demonstration["page"])

@@ -5,9 +5,11 @@ import os
 import subprocess
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 import live_support as live
+import shuffledp as sdp
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.live.design import choose_protocols, make_collection
 from shuffledp.live.serve import folders
@@ -268,6 +270,21 @@ class TestDrafts:
         shown = desk.status()
         stopped = {"title": "d", "stopped": "d is for two operators", "folder": str(root / "d")}
         assert (shown["folder"], shown["collections"]) == (str(root), [stopped])
+
+        def describe(home, roles):
+            if home.path.name == "x":
+                raise httpx.ReadError("") if roles else sdp.DataError("x is not running")
+            return {"title": home.path.name}
+
+        monkeypatch.setattr(desk, "_describe", describe)
+        for roles, said in (([], "x is not running"), ([1], "ReadError")):
+            ways = SimpleNamespace(
+                path=root / "x", collection=lambda: SimpleNamespace(title="Ways")
+            )
+            desk._running = {"1": (ways, roles), "2": (SimpleNamespace(path=root / "y"), [])}
+            ended = {"title": "Ways", "ended": said, "folder": str(root / "x")}
+            assert desk.status()["collections"] == [{"title": "y"}, ended, stopped]
+        desk._running = {}
         titles = [each["title"] for each in shown["drafts"]]
         assert (titles[:2], sorted(titles[2:4]), titles[4:]) == (["e", "d"], ["b", "c"], ["a"])
         assert shown["drafts"][0] == {

@@ -426,12 +426,23 @@ class Desk(Planner):
         """Return everything the page shows about every collection."""
         with self._lock:
             running = dict(self._running)
-        shown = [self._describe(home, roles) for home, roles in running.values()]
+        shown = [self._try_to_describe(home, roles) for home, roles in running.values()]
         return {
             "folder": str(self._root),
             "collections": [*reversed(shown), *self._stopped],
             "drafts": self._list_drafts(),
         }
+
+    def _try_to_describe(self, home: Home, roles: list[Role]) -> dict[str, Any]:
+        """Describe a collection, or say that a role of it does not answer: that hides no other collection."""
+        import httpx
+
+        try:
+            return self._describe(home, roles)
+        except (ShuffledpError, httpx.HTTPError, ValueError) as error:
+            title = home.collection().title
+            said = str(error) or type(error).__name__
+            return {"title": title, "ended": said, "folder": str(home.path)}
 
     def _describe(self, home: Home, roles: list[Role]) -> dict[str, Any]:
         collection, now = home.collection(), time.time()

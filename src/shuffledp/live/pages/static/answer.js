@@ -131,14 +131,16 @@ async function learnState(collection, window, answered) {
 function describePromise(collection) {
   const { promise } = collection, times = promise.composed ? 1 : promise.reportsPerDevice;
   const guess = guessAfter(times * promise.epsilon, times * promise.delta);
+  const plain = promise.localEpsilon === Infinity; // the device changes nothing: what is stated is the servers' noise
   const published = look("answer.published")[tier(guess, [0.53, 0.74, 0.955, 1])];
   return make(
     "section", { class: "card", "aria-labelledby": "promise" },
     make("h2", { id: "promise" }, say("answer.inShort")),
-    make("p", { id: "noise" }, look("answer.noise")[tier(collection.guess, [0.75, 0.955, 1])]),
+    make("p", { id: "noise" }, plain ? say("answer.noiseless") : look("answer.noise")[tier(guessAfter(promise.localEpsilon, 0), [0.75, 0.955, 1])]),
+    ...(promise.reportsPerDevice > 1 && !plain ? [make("p", { id: "repeated" }, say("answer.repeated", { n: promise.reportsPerDevice }))] : []),
     ...(promise.oneQuestion ? [make("p", {}, say("answer.one"))] : []),
     make("p", { id: "published" }, say("answer.publishedGuess", { tier: published, percent: percentAbove(guess) })),
-    make("p", { id: "guess" }, say("answer.guess", { percent: percentAbove(collection.guess) })),
+    make("p", { id: "guess" }, plain ? say("answer.noGuess") : say("answer.guess", { percent: percentAbove(collection.guess) })),
     make("details", {}, make("summary", {}, say("answer.numbers")),
       make("p", {}, say("answer.shuffled", { epsilon: String(promise.epsilon), delta: String(promise.delta), together: say(promise.composed ? "answer.together" : "answer.each"), by: say(collection.checked ? "answer.checked" : "answer.claimed") })),
       make("p", {}, say("answer.batch", { n: promise.minBatch }))),
@@ -235,7 +237,7 @@ function askAgain(device, collection, window, status, sentence) {
   document.getElementById("mend")?.remove();
   document.getElementById("token")?.parentElement?.remove();
   const code = makeCode("");
-  const mend = make("form", { id: "mend", novalidate: true }, code.box, make("button", { type: "submit" }, say("answer.newCode")));
+  const mend = make("form", { id: "mend", class: "card", novalidate: true }, code.box, make("button", { type: "submit" }, say("answer.newCode")));
   mend.addEventListener("submit", async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const filled = readFields([code]);

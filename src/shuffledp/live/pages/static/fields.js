@@ -66,7 +66,7 @@ function makeField(question, own) {
 function makeSeveral(questions, own) {
   const { name, text } = questions[0].asked.partOf, box = makeBox(name, text, questions[0].asked.description, own);
   const ticks = questions.map((each) => make("input", { type: "checkbox", name: each.name }));
-  box.append(make("p", { class: "soft" }, say("answer.severalHelp")),
+  box.append(make("p", { class: "soft" }, say(questions.some((each) => each.randomizer.odds?.own === 1) ? "answer.severalPlain" : "answer.severalHelp")),
     ...questions.map((each, place) => make("label", { class: "choice" }, ticks[place], make("span", own, each.text))), makeError(name));
   return { box, read: () => ({ answers: Object.fromEntries(questions.map((each, place) => [each.name, ticks[place].checked ? "yes" : "no"])) }) };
 }

@@ -79,7 +79,7 @@ export function illustrate(collection) {
   const options = collection.questions.map((each, at) => make("option", { value: at, dir: "auto" }, each.text));
   const which = make("select", { id: "made-up-question", onchange: () => choose(collection.questions[Number(which.value)]) }, ...options);
   const several = options.length > 1 ? [make("p", {}, make("label", { for: "made-up-question" }, `${say("more.madeUpQuestion")} `), which)] : [];
-  return [make("p", { class: "soft" }, say("more.illustrationHelp")), ...several, place,
+  return [make("p", { class: "soft" }, say(collection.promise.localEpsilon === Infinity ? "more.illustrationPlain" : "more.illustrationHelp")), ...several, place,
     make("p", { class: "soft" }, say("more.bytes", { n: collection.reportSize }))];
 }
 
@@ -110,7 +110,7 @@ export function showSent(sent) {
   return make("section", { class: "card", id: "sent", "aria-labelledby": "sent-title" }, make("h2", { id: "sent-title" }, say("more.reallySent")),
     make("dl", {}, ...sent.flatMap(([question, message]) =>
       [make("dt", { dir: "auto" }, question.text), make("dd", { class: "code", dir: "auto" }, describeMessage(question, message))])),
-    make("p", { class: "soft" }, say("more.reallySentHelp")));
+    make("p", { class: "soft" }, say(sent.some(([{ randomizer }]) => randomizer.epsilon0 === Infinity) ? "more.reallySentPlain" : "more.reallySentHelp")));
 }
 
 /** @param {Collection} collection @returns {Node[]} */

@@ -63,7 +63,9 @@ function makeInvitation(collection) {
 /** @param {any} collection */
 function showCollection(collection) {
   const heading = make("h3", { dir: "auto" }, collection.title);
-  if (collection.stopped) return make("article", { class: "card" }, heading, make("p", { class: "bad" }, say("desk.stopped", { reason: collection.stopped })));
+  for (const what of ["stopped", "ended"]) {
+    if (collection[what]) return make("article", { class: "card" }, heading, make("p", { class: "bad", role: "alert" }, say(`desk.${what}`, { reason: collection[what] })));
+  }
   const results = make("div");
   showResults(results, collection, collection.results, collection.results_page);
   const known = look("desk.reasons");

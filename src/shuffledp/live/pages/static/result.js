@@ -8,7 +8,13 @@ const PATIENCE = 5000;
 
 /** @param {boolean} first whether nothing was shown yet */
 async function refresh(first) {
-  const reply = await fetch("/results.json", { credentials: "omit" });
+  const reply = await fetch("/results.json", { credentials: "omit" }).catch(() => null);
+  if (!reply?.ok) {
+    setTimeout(() => refresh(first), PATIENCE);
+    if (!first) return;
+    await load(chooseLanguage(navigator.languages), "result");
+    return find("main").replaceChildren(make("h1", {}, say("result.pageTitle")), make("p", { class: "bad", role: "alert" }, say("result.away")));
+  }
   const { collection, results } = await reply.json();
   if (!results.length) setTimeout(() => refresh(false), PATIENCE);
   if (!first && !results.length) return;

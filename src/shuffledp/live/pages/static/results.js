@@ -20,7 +20,7 @@ export function showResults(place, collection, results, base = "") {
     make("p", { class: "soft" }, say("result.intervals", { percent: Math.round(100 * last.level) })),
     make("p", { class: "downloads" }, `${say("result.download")}: `, ...["csv", "xlsx", "json"].flatMap((kind) => [link(kind), " "]),
       make("button", { type: "button", class: "quiet", onclick: () => print() }, say("result.print"))),
-    ...showMethods(collection, last),
+    ...showMethods(collection, results),
     make("details", {}, make("summary", {}, say("result.details")),
       make("p", {}, describeFloor("promise", promise)), make("p", {}, describeFloor("floor", promise)),
       make("h3", {}, say("answer.trust")), makeTable(look("more.trustHead"), describePromised(promise, collection)),
@@ -58,17 +58,18 @@ export function describeFloor(what, p) {
   return say(several ? "result.floors" : "result.floor", { floor: roundUp(p.local_epsilon * p.reports_per_device), n: p.reports_per_device });
 }
 
-/** A paragraph for a paper or a report. @param {any} collection @param {any} last */
-function showMethods(collection, last) {
-  const { promise } = last, servers = promise.noise === "servers", none = promise.local_epsilon === "none";
-  const alone = collection.one_operator ? ` ${say("result.methodsOperator")}` : "";
+/** A paragraph for a paper or a report, about all rounds. @param {any} collection @param {any[]} results */
+function showMethods(collection, results) {
+  const last = results[results.length - 1], { promise } = last, servers = promise.noise === "servers", none = promise.local_epsilon === "none";
+  const more = [promise.one_question && "methodsOne", collection.one_operator && "methodsOperator"].map((each) => (each ? ` ${say(`result.${each}`)}` : "")).join("");
+  const protocols = collection.questions.map((/** @type {any} */ each) => say("result.methodsProtocol", each)).join("; ");
   const text = say("result.methodsText", {
     condition: servers ? say("result.methodsServers", { n: collection.dummies }) : say("result.methodsDevices", { percent: percentHonest(promise.honest), batch: promise.min_batch }),
     conspire: none ? say("result.methodsNoFloor") : say("result.methodsFloor", { floor: roundUp(promise.local_epsilon * promise.reports_per_device) }),
-    version: last.version ?? "", n: last.reports ?? Math.max(...collection.questions.map((/** @type {any} */ each) => last.questions[each.name].of)),
-    protocols: collection.questions.map((/** @type {any} */ each) => say("result.methodsProtocol", each)).join("; "),
+    version: last.version ?? "", n: results.reduce((sum, result) => sum + (result.reports ?? Math.max(...collection.questions.map((/** @type {any} */ each) => result.questions[each.name].of))), 0),
+    device: say(none ? "result.methodsPlain" : "result.methodsRandomized", { protocols }),
     epsilon: String(promise.epsilon), delta: String(promise.delta), together: sayTogether(promise.composed), level: Math.round(100 * last.level), id: collection.id,
-  }) + alone;
+  }) + more;
   return [make("details", { class: "methods" }, make("summary", {}, say("result.methods")), make("p", { class: "paragraph" }, text),
     makeCopy(() => text, say("result.copy"), say("result.copied")))];
 }
