@@ -14,6 +14,7 @@ from shuffledp.live.device import Device
 from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
 from shuffledp.live.serve.folders import Home
 from shuffledp.live.store import (
+    SqliteStore,
     check_private,
     draft_of,
     read_private,
@@ -109,3 +110,20 @@ def test_no_bit_for_the_group_or_for_others(tmp_path, bit, what):
         read_private(path)
     with pytest.raises(sdp.DataError, match="may be read by others"):
         check_private(changed)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda _: None, "cannot be opened: unable to open database file"),
+        (lambda path: path.mkdir(parents=True), "cannot be opened: unable to open database file"),
+        (lambda path: (path.parent.mkdir(), path.write_text("not a database at all")), "is damaged: file is not a database"),
+    ],
+)  # fmt: skip
+def test_a_database_that_cannot_be_used_is_named(tmp_path, make, said):
+    path = tmp_path / "folder" / "store"
+    make(path)
+    for open_one in (Device, lambda path: SqliteStore(path, COLLECTION)):
+        with pytest.raises(sdp.DataError) as told:
+            open_one(path)
+        assert str(told.value) == f"{path} {said}"

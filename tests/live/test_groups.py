@@ -140,10 +140,15 @@ def test_answers_that_are_none():
         ("car", "must be GROUP: NUMBER"),
         ("car: much", "must be a number"),
         ("car: 7", "x='7' must be from -2 to 6"),
-        ("car: nan", "x='nan' must be from -2 to 6"),
+        ("car: nan", "x='nan' must be a number"),
+        ("car: 0x1", "must be a number"),
+        ("car: 1_0", "must be a number"),
+        ("car: \N{ARABIC-INDIC DIGIT THREE}", "must be a number"),
     ]:
         with pytest.raises(sdp.DataError, match=complaint):
             question.place_of(answer)
+    for three in ("3", " 3 ", "+3", "3.", "3.0", "30e-1", "0.3E+1"):
+        assert question.place_of(f"car:{three}") == question.place_of("car: 3")
     assert question.place_of("bus:-2") - question.place_of("car: -2") == (1 << 41) + 1
 
 

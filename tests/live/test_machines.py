@@ -234,7 +234,7 @@ OPEN = (Sending.PENDING, Sending.SENT)
     [
         (None, Sending.PENDING, Sending.ACKNOWLEDGED),
         (None, Sending.SENT, Sending.ACKNOWLEDGED),
-        *((reason, before, before) for reason in ("stale_key", "too_early", "busy") for before in OPEN),
+        *((reason, before, before) for reason in ("stale_key", "too_early", "busy", "unknown_token", "token_spent") for before in OPEN),
         *((reason, Sending.PENDING, Sending.REFUSED) for reason in ("too_late", "malformed", "closed")),
         *((reason, Sending.SENT, Sending.UNKNOWN) for reason in ("too_late", "malformed", "closed")),
     ],

@@ -1,6 +1,8 @@
 """Stores of earlier versions are brought up to date when they are opened; those of later versions are refused."""
 
+import os
 import sqlite3
+import stat
 from contextlib import closing
 
 import pytest
@@ -13,7 +15,7 @@ from shuffledp.live import device as device_role
 from shuffledp.live import store as shuffler_store
 from shuffledp.live.device import Device, Sending
 from shuffledp.live.shuffler import open_reports
-from shuffledp.live.store import State, open_database
+from shuffledp.live.store import SqliteStore, State, open_database
 
 # As version 0.2.0 made them before versions were counted: never change these.
 SHUFFLER = """
@@ -210,3 +212,28 @@ def test_a_step_that_fails_changes_nothing(tmp_path):
     assert "b" not in columns
     db = open_database(path, owner, STEPS)
     assert db.execute("SELECT z FROM b").fetchall() == [(12,)]
+
+
+@pytest.mark.parametrize("before", [None, 0o644, 0o660])
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+def test_a_database_and_its_journals_are_for_their_owner_alone(tmp_path, before, journal):
+    """An outbox lies wherever its owner says, and has the token of an invitation in it."""
+    path = tmp_path / "outbox.sqlite"
+    if before is not None:  # as an earlier version made it
+        path.touch(before)
+        path.chmod(before)
+    mask = os.umask(0o002)
+    try:
+        with (
+            closing(Device(path))
+            if journal == "DELETE"
+            else closing(SqliteStore(path, COLLECTION)) as kept
+        ):
+            kept._db.execute("BEGIN IMMEDIATE")
+            kept._db.execute("CREATE TABLE more (x)")
+            modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+            kept._db.execute("COMMIT")
+    finally:
+        os.umask(mask)
+    assert len(modes) > 1
+    assert set(modes.values()) == {0o600}

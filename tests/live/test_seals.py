@@ -12,6 +12,7 @@ import live_support as live
 import shuffledp as sdp
 from live.server_support import COLLECTION, make_collection, open_analyzer, open_shuffler
 from live.test_roles import CrashError, crash_at, hand_over, refused
+from shuffledp.live import seals
 from shuffledp.live.seals import Entry, FolderLog, SealError, recognize
 from shuffledp.live.shuffler import draw_dummies, make_dummies
 from shuffledp.live.store import State, write_whole
@@ -491,6 +492,6 @@ def test_what_cannot_be_written_into_the_log_is_not_sealed(tmp_path, monkeypatch
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(FolderLog, "_put", fail)
+    monkeypatch.setattr(seals, "write_once", fail)
     with pytest.raises(SealError):
         log.create(0, Entry(batch=bytes(32), other=bytes(32)))

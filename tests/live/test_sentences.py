@@ -120,8 +120,19 @@ def test_keys_of_others_damaged_keys_and_none(tmp_path):
     assert "are not the shuffler's" in says(ShufflerSecrets.load, third, COLLECTION)
     empty = make_private(tmp_path / "empty")
     assert says(AnalyzerSecrets.load, empty, COLLECTION) == f"there are no keys in {empty}"
-    (mine / "keys.json").write_text("[]")
-    assert says(AnalyzerSecrets.load, mine, COLLECTION) == f"{mine}/keys.json is damaged"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "", "{", "7", "{}", '{"sign": 7}', '{"inner": "00", "sign": "00", "outer": {"0": "00"}}',
+     '{"inner": "x", "sign": "x", "outer": {"x": "x"}}', '{"inner": null, "sign": null, "outer": 7}'],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [AnalyzerSecrets, ShufflerSecrets])
+def test_keys_that_are_damaged_are_said_to_be_and_not_shown(tmp_path, kind, content):
+    folder = make_private(tmp_path / "keys")
+    (folder / "keys.json").write_text(content)
+    (folder / "keys.json").chmod(0o600)
+    assert says(kind.load, folder, COLLECTION) == f"{folder}/keys.json is damaged"
 
 
 def test_files_that_others_may_read_and_files_that_are_there(tmp_path):
@@ -209,6 +220,26 @@ def test_places_of_roles():
     )
     port = Place().find_port()
     Place().check(live.make_collection(url=f"http://127.0.0.1:{port}"))
+
+
+def test_an_analyzer_shows_no_results_under_another_document(tmp_path):
+    """Labels that were edited would give the same numbers another meaning."""
+    shuffler, analyzer = open_shuffler(tmp_path / "s"), open_analyzer(tmp_path / "a")
+    fill(shuffler)
+    shuffler.tick(1110.0)
+    hand_over(shuffler, analyzer)
+    analyzer.close()
+    other = live.make_collection(title="Edited")
+    said = f"{tmp_path / 'a'} has batches of another collection"
+    assert says(open_analyzer, tmp_path / "a", other) == said
+    assert open_analyzer(tmp_path / "a").results()
+
+
+def test_a_folder_without_an_analyzer_says_so(tmp_path):
+    home = Home(tmp_path)
+    home.document.write_bytes(COLLECTION.raw)
+    said = f"there is no analyzer in {tmp_path}: its operator has it elsewhere"
+    assert says(home.open_analyzer) == said
 
 
 def test_a_store_of_another_collection_and_a_last_time_that_is_none(tmp_path):

@@ -25,6 +25,8 @@ const KINDS = {
   count: "codes", histogram: "codes", mean_by_group: "codes", sum_by_group: "codes", mean: "grid", sum: "grid",
   quantiles: "cells", cdf: "cells", range: "cells", variance: "cells", std: "cells", words: "words",
 };
+/** A number as Python reads it, too. */
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const YES = ["no", "yes", "false", "true", "0", "1"];
 
 /** @param {string} sentence */
@@ -220,7 +222,9 @@ function findCode(question, codeOf, answer) {
 
 /** @param {Question} question @param {unknown} answer */
 function readNumber(question, answer) {
-  const given = typeof answer === "string" && answer.trim() === "" ? NaN : Number(answer);
+  // What else there is, Number takes for one, too: null is 0, and "0x10" is 16.
+  const fine = typeof answer === "string" ? NUMBER.test(answer.trim()) : ["number", "bigint", "boolean"].includes(typeof answer);
+  const given = fine ? Number(answer) : NaN;
   if (Number.isNaN(given)) throw new WireError("answers", `${question.name}='${answer}' must be a number`);
   return given;
 }

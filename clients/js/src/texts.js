@@ -64,7 +64,7 @@ export function normalize(alphabet, text) {
 export function codeOf(spelling, answer) {
   const { alphabet, maxLength, bits } = spelling;
   if (alphabet === null) return readKey(String(answer).replace(SPACES, ""), bits);
-  const { symbols } = ALPHABETS[alphabet], word = normalize(alphabet, String(answer));
+  const { symbols } = ALPHABETS[alphabet], word = normalize(alphabet, String(answer ?? "")); // "null" is a word
   if (!word) throw new RangeError("is empty");
   const octets = [...utf8(word)], digits = octets.map((each) => BigInt(symbols.indexOf(each) + 1));
   if (/\p{Surrogate}/u.test(word) || digits.includes(0n)) {

@@ -346,6 +346,14 @@ test("answers that are none are told by name, with what they must be", async () 
     [minutes, " ", "minutes=' ' must be a number"],
     [minutes, "x", "minutes='x' must be a number"],
     [minutes, undefined, "minutes='undefined' must be a number"],
+    [minutes, null, "minutes='null' must be a number"],
+    [minutes, [], "minutes='' must be a number"],
+    [minutes, [7], "minutes='7' must be a number"],
+    [minutes, "0x10", "minutes='0x10' must be a number"],
+    [minutes, "1_0", "minutes='1_0' must be a number"],
+    [minutes, "\u0663", "minutes='\u0663' must be a number"],
+    [minutes, "Infinity", "minutes='Infinity' must be a number"],
+    [minutes, Infinity, "Infinity is outside [0, 240]"],
     [minutes, 240.5, "240.5 is outside [0, 240]"],
     [minutes, -1, "-1 is outside [0, 240]"],
     [cost, "train: 1", "cost='train: 1' must be GROUP: NUMBER, with one of the groups car, car: old"],
@@ -354,10 +362,13 @@ test("answers that are none are told by name, with what they must be", async () 
     [cost, "car: 11", "11 is outside [-1.5, 10]"],
     [distance, 9, "9 is outside [0.5, 8.5]"],
     [brand, " ", "brand=' ' is empty"],
+    [brand, null, "brand='null' is empty"],
+    [brand, undefined, "brand='undefined' is empty"],
     [brand, "a b", "brand='a b' has a character outside the alphabet word"],
     [brand, "abcde", "brand='abcde' is longer than 4 bytes"],
   ];
   for (const [question, answer, said] of wrong) assert.throws(() => findPlace(question, answer), { message: `answers: ${said}` });
+  for (const seven of [7, "7", " 7 ", "+7", "7.", "7.0", "70e-1", "0.7E+1", 7n]) assert.equal(findPlace(minutes, seven), findPlace(minutes, 7), String(seven));
   const many = { ...way, labels: Array.from({ length: 30 }, (_, place) => `l${place}`) };
   const twenty = many.labels.slice(0, 20).join(", ");
   assert.throws(() => findPlace(many, "x"), { message: `answers: way='x' must be one of ${twenty}` });

@@ -122,7 +122,13 @@ def report(
         _tell_price(collection)
         given = _read_answers(answer or [])
         kept, now = device.list_unsettled(collection), time.time()
-        states = [_send(device, collection, window) for window in kept]
+        other = (
+            None if token is None else _read_token(token)
+        )  # that of the last one was not taken, perhaps
+        states = [
+            _send(device, collection, window, other if window == kept[-1] else None)
+            for window in kept
+        ]
         if kept and collection.windows.at(now) in kept:
             if given:
                 tell(
@@ -175,11 +181,22 @@ def _answer(
 
 
 def _send(
-    device: sdp.live.Device, collection: sdp.live.wire.Collection, window: int
+    device: sdp.live.Device,
+    collection: sdp.live.wire.Collection,
+    window: int,
+    token: bytes | None = None,
 ) -> sdp.live.Sending:
-    state = sdp.live.serve.send(device, collection, window)
-    tell(f"Report of window {window}: {state.value}.")
-    if state in (sdp.live.Sending.PENDING, sdp.live.Sending.SENT):
+    reasons: list[str] = []
+    state = sdp.live.serve.send(device, collection, window, token=token, tell=reasons.append)
+    why = f" ({reasons[-1]})" if reasons and state is not sdp.live.Sending.ACKNOWLEDGED else ""
+    tell(f"Report of window {window}: {state.value}{why}.")
+    if state not in (sdp.live.Sending.PENDING, sdp.live.Sending.SENT):
+        return state
+    if reasons and reasons[-1] in sdp.live.MENDABLE:
+        tell(
+            "Only the token was not taken. With another --token the same command sends the same report."
+        )
+    else:
         tell("It is kept, and its budget is spent. The same command sends the same report again.")
     return state
 
@@ -213,6 +230,10 @@ def _simulate(
     columns: dict[str, str],
     reading: SimulateOptions,
 ) -> None:
+    if collection.tokens:
+        raise sdp.UnsupportedError(
+            "simulated devices have no tokens: make a collection without tokens, or use `shuffledp collection simulate`"
+        )
     window = collection.windows.at(time.time())
     if window is None:
         raise sdp.UnsupportedError("the collection takes no answers now")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from shuffledp.live.device import (
         BUDGET,
         FLOOR_BUDGET,
+        MENDABLE,
         Device,
         Sending,
         Spent,
@@ -46,6 +47,7 @@ __all__ = [
     "FLOOR_BUDGET",
     "LARGEST_FLOOR",
     "LOCAL_EPSILON",
+    "MENDABLE",
     "Analyzer",
     "AnalyzerSecrets",
     "Design",
@@ -90,7 +92,7 @@ if not TYPE_CHECKING:  # with it, every name would be Any
             "analyzer": "Analyzer",
             "design": "LOCAL_EPSILON Design Settings choose_other choose_protocols compare_noise "
             "create generate_analyzer make_collection measure_influence read_survey",
-            "device": "BUDGET FLOOR_BUDGET Device Sending Spent check_promise read_reply",
+            "device": "BUDGET FLOOR_BUDGET MENDABLE Device Sending Spent check_promise read_reply",
             "keys": "AnalyzerSecrets ShufflerSecrets make_tokens",
             "pages": "describe_trust",
             "seals": "Entry FolderLog SealError SealLog",

@@ -22,7 +22,7 @@ from shuffledp.core import __version__
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Bools
 from shuffledp.core.display import list_numbers
-from shuffledp.core.errors import WireError
+from shuffledp.core.errors import MismatchError, WireError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import honest_users
 from shuffledp.core.randomizer import Octets, Shuffled, WordSource
@@ -131,6 +131,11 @@ class Analyzer:
         self.confirmed: set[int] = set()
         """Windows whose receipt the shuffler has; asking again after a start does no harm."""
         self._db = open_database(folder / "analyzer.sqlite", self, _SCHEMA, durable=durable)
+        for (raw,) in self._db.execute("SELECT manifest FROM batches LIMIT 1"):
+            if (
+                Manifest.read(raw).collection_id != collection.id
+            ):  # labels may mean something else now
+                raise MismatchError(f"{folder} has batches of another collection")
 
     def close(self) -> None:
         """Let go of the files."""

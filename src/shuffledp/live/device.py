@@ -109,8 +109,10 @@ _SCHEMA = (
             FROM collections WHERE id = reports.collection), 8.0)""",
     ),
 )
+MENDABLE = frozenset({"unknown_token", "token_spent"})
+"""The token was wrong, and the report is fine: with another token the same messages are taken."""
 # Reasons after which the same report may be sent once more.
-_AGAIN = {"stale_key", "too_early", "busy"}
+_AGAIN = {"stale_key", "too_early", "busy"} | MENDABLE
 
 
 class Sending(Enum):
@@ -332,12 +334,24 @@ class Device:
             (state.value, collection.id, window),
         )
 
-    def upload(self, collection: Collection, window: int) -> bytes | None:
-        """Return the body to send now: the same messages every time. None if there is nothing to send."""
+    def upload(
+        self, collection: Collection, window: int, token: bytes | None = None
+    ) -> bytes | None:
+        """Return the body to send now: the same messages every time. None if there is nothing to send.
+
+        Another `token` takes the place of the one that was not taken.
+        """
         with transaction(self._db):
             kept = self._find_kept(collection, window)
             if kept.state not in (Sending.PENDING, Sending.SENT):
                 return None
+            if token is not None:
+                check_token(collection, token)
+                place = (token, collection.id, window)
+                self._db.execute(
+                    "UPDATE reports SET token = ? WHERE collection = ? AND window = ?", place
+                )
+                kept = self._find_kept(collection, window)
             # Before it is sent: after a crash it may have arrived, and too late means unknown then, not refused.
             self._move(collection, window, Sending.SENT)
         return join_upload(collection, [seal_report(collection, window, [kept.inners], kept.token)])

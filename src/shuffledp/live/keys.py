@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,11 +57,11 @@ class ShufflerSecrets:
     @classmethod
     def load(cls, folder: Path, collection: Collection) -> "ShufflerSecrets":
         """Load the keys from a private folder; they must belong to the collection. Keys of old windows may be gone."""
-        content = _load(folder)
-        secrets = cls(
-            outer={int(i): bytes.fromhex(key) for i, key in content["outer"].items()},
-            sign=bytes.fromhex(content["sign"]),
-        )
+        with _reading(folder) as content:
+            secrets = cls(
+                outer={int(i): _read_key(key) for i, key in content["outer"].items()},
+                sign=_read_key(content["sign"]),
+            )
         wanted = {key.id: key.public for key in collection.shuffler_keys}
         mine = {i: public_bytes(key) for i, key in secrets.outer.items()}
         if (
@@ -109,8 +110,8 @@ class AnalyzerSecrets:
     @classmethod
     def load(cls, folder: Path, collection: Collection) -> "AnalyzerSecrets":
         """Load the keys from a private folder; they must belong to the collection."""
-        content = _load(folder)
-        secrets = cls(inner=bytes.fromhex(content["inner"]), sign=bytes.fromhex(content["sign"]))
+        with _reading(folder) as content:
+            secrets = cls(inner=_read_key(content["inner"]), sign=_read_key(content["sign"]))
         mine = public_bytes(secrets.inner), signing_public(secrets.sign)
         if mine != (collection.analyzer_public, collection.analyzer_sign):
             raise MismatchError(f"the keys in {folder} are not the analyzer's of this collection")
@@ -127,15 +128,25 @@ def _write_keys(folder: Path, content: Mapping[str, object]) -> None:
     write_whole(make_private(folder) / _FILE, [json.dumps(content).encode()])
 
 
-def _load(folder: Path) -> dict[str, Any]:
+@contextmanager
+def _reading(folder: Path) -> Iterator[Any]:
+    """Give what the file of keys says; whatever is wrong with it, nothing of it is repeated."""
     place = folder / _FILE
     try:
-        content = json.loads(read_private(place))
+        raw = read_private(place)
     except FileNotFoundError:
         raise DataError(f"there are no keys in {folder}") from None
-    if not isinstance(content, dict):
-        raise DataError(f"{place} is damaged")
-    return content
+    try:
+        yield json.loads(raw)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{place} is damaged") from None
+
+
+def _read_key(text: str) -> bytes:
+    key = bytes.fromhex(text)
+    if len(key) != 32:
+        raise ValueError(len(key))
+    return key
 
 
 def make_tokens(count: int) -> tuple[list[bytes], list[bytes]]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shuffledp.core.errors import DataError
-from shuffledp.live.store import make_private, sync_folder
+from shuffledp.live.store import make_private, sync_folder, write_once
 
 _IDENTITY = "identity"
 
@@ -130,7 +130,7 @@ class FolderLog:
         try:
             make_private(self.folder)
             sync_folder(self.folder.parent)
-            self._put(_IDENTITY, os.urandom(16).hex().encode())
+            write_once(self.folder / _IDENTITY, os.urandom(16).hex().encode())
         except FileExistsError:
             sync_folder(self.folder)  # whoever was faster may not be done
         except OSError as error:
@@ -153,7 +153,7 @@ class FolderLog:
         if self.identify() is None:
             raise SealError(f"there is no seal log in {self.folder}")
         try:
-            self._put(f"window-{window}", entry.raw)
+            write_once(self.folder / f"window-{window}", entry.raw)
         except FileExistsError:
             raise TakenError(window) from None
         except OSError as error:
@@ -165,20 +165,6 @@ class FolderLog:
         except OSError as error:
             raise self._fail(error) from error
         return sorted(int(name[7:]) for name in names if name.startswith("window-"))
-
-    def _put(self, name: str, content: bytes) -> None:
-        """Write a new file: whole and on the disk before it has its name, which nobody else may have taken."""
-        draft = self.folder / f".draft-{os.urandom(8).hex()}"
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, self.folder / name)  # fails if there is one: a rename would replace it
-        finally:
-            draft.unlink()
-        sync_folder(self.folder)
 
     def _fail(self, error: OSError) -> SealError:
         return SealError(f"the seal log {self.folder} cannot be used: {error.strerror or error}")

@@ -14,7 +14,7 @@ import sqlite3
 import stat
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -53,6 +53,21 @@ def write_whole(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
+    sync_folder(path.parent)
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a new file: whole and on the disk before it has its name; `FileExistsError` if somebody was faster."""
+    draft = path.with_name(f".draft-{os.urandom(8).hex()}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)  # fails if there is one: a rename would replace it
+    finally:
+        draft.unlink()
     sync_folder(path.parent)
 
 
@@ -114,16 +129,22 @@ def open_database(
     changed. Version 0 is an empty file, or one from before versions were counted, so the statements of `schema[0]` are
     CREATE ... IF NOT EXISTS. A file of a newer version is refused, for it may mean something else than we would read.
     """
+    _keep_from_others(path)
     # Python closes a connection that nobody holds any more, and from 3.13 on warns about it.
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-    weakref.finalize(owner, db.close)
-    _read_version(db, path, schema)  # before anything is changed
-    db.execute(f"PRAGMA journal_mode = {journal}")
-    # EXTRA, not FULL: a commit deletes the journal, and until its folder is synced, too, a power failure can take the
-    # commit back, after a report has been sent or a receipt signed on the strength of it.
-    db.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
-    # Without it, deleted reports stay readable in the free pages of the file.
-    db.execute("PRAGMA secure_delete = ON")
+    try:
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        weakref.finalize(owner, db.close)
+        _read_version(db, path, schema)  # before anything is changed
+        db.execute(f"PRAGMA journal_mode = {journal}")
+        # EXTRA, not FULL: a commit deletes the journal, and until its folder is synced, too, a power failure can take the
+        # commit back, after a report has been sent or a receipt signed on the strength of it.
+        db.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
+        # Without it, deleted reports stay readable in the free pages of the file.
+        db.execute("PRAGMA secure_delete = ON")
+    except sqlite3.OperationalError as error:
+        raise AwayError(f"{path} cannot be opened: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise DamageError(f"{path} is damaged: {error}") from error
     if _read_version(db, path, schema) < len(schema):
         with transaction(db):  # somebody else may have been faster
             for version in range(_read_version(db, path, schema), len(schema)):
@@ -131,6 +152,16 @@ def open_database(
                     db.execute(statement)
             db.execute(f"PRAGMA user_version = {len(schema)}")
     return db
+
+
+def _keep_from_others(path: Path | str) -> None:
+    """Let only its owner read a database, and so its journals, wherever it lies: also one that was made before."""
+    with suppress(OSError):  # what is wrong with the place is SQLite's to say
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
 
 
 def _read_version(db: sqlite3.Connection, path: Path | str, schema: Sequence[Sequence[str]]) -> int:

@@ -1,6 +1,9 @@
 """A device that sends over a network which fails: what may have arrived is never called refused."""
 
 import asyncio
+import socket
+import threading
+from contextlib import closing
 from types import SimpleNamespace
 
 import httpx
@@ -10,6 +13,7 @@ import live_support as live
 import shuffledp as sdp
 from shuffledp.live.device import Device, Sending
 from shuffledp.live.serve import client
+from shuffledp.live.serve.folders import Home
 from shuffledp.live.serve.http import read_body
 from shuffledp.live.wire.report import sign_fetch
 
@@ -205,6 +209,39 @@ def test_a_manifest_is_asked_for_with_a_signature():
 def test_what_is_not_the_link_of_a_collection(link):
     with pytest.raises(sdp.DataError, match="is not the link of a collection"):
         client.read_link(link)
+
+
+# What the client leaves of a connection that failed is closed by the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_shuffler_that_was_killed_leaves_a_socket_and_is_not_running(tmp_path):
+    home = Home(tmp_path)
+    home.shuffler.mkdir()
+    (home.shuffler / "admin-token").write_text("word")
+    with closing(socket.socket(socket.AF_UNIX)) as left:
+        left.bind(str(home.socket))
+    with pytest.raises(sdp.DataError, match="is not running on this machine"):
+        client.Operator(home).status()
+    home.socket.unlink()
+    with closing(socket.socket(socket.AF_UNIX)) as rude:
+        rude.bind(str(home.socket))
+        rude.listen()
+        hanging_up = threading.Thread(target=lambda: rude.accept()[0].close())
+        hanging_up.start()
+        with pytest.raises(sdp.DataError, match=r"the shuffler of .* does not answer"):
+            client.Operator(home).status()
+        hanging_up.join()
+
+
+@pytest.mark.parametrize("origin", ["https://a.example", "https://a.example/one-operator"])
+def test_the_link_of_a_page_leads_to_its_document(origin):
+    identity = 32 * "ab"
+    document = f"{origin}/collections/{identity}"
+    for link in (
+        f"{document}#{identity}",
+        f"{origin}/c/{identity}#{identity}",
+        f"https://b.example/x/index.html#link={document}#{identity}",
+    ):
+        assert client.read_link(link) == (document, bytes.fromhex(identity))
 
 
 def test_a_client_asks_nobody_else():

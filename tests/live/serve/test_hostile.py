@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sqlite3
 import threading
 from contextlib import closing, suppress
@@ -22,7 +23,7 @@ from shuffledp.live.serve.analyzer import work_once
 from shuffledp.live.serve.client import fetch_document, read_link
 from shuffledp.live.serve.http import bind, listen
 from shuffledp.live.serve.pool import Intake, ReportPool
-from shuffledp.live.store import hold, transaction
+from shuffledp.live.store import DamageError, hold, transaction
 
 
 def talk(conversation):
@@ -68,6 +69,65 @@ def test_slow_requests_are_hung_up_on(tmp_path, monkeypatch, beginning):
         return rest
 
     assert asyncio.run(talk(conversation)(tmp_path / "s")) == b""
+
+
+@pytest.mark.parametrize("requests", [2, 30])
+def test_whoever_asks_again_before_the_answer_is_hung_up_on_and_not_logged(
+    tmp_path, caplog, requests
+):
+    """A queue of requests on one connection ended in a traceback for each client that hung up."""
+
+    async def conversation(port):
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /windows HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * requests)
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 20) == b""
+            writer.close()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            return [(await client.get("/windows")).status_code for _ in range(3)]
+
+    assert asyncio.run(talk(conversation)(tmp_path / "s")) == [200] * 3
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+def test_whoever_reads_no_answer_is_hung_up_on(tmp_path, monkeypatch):
+    """They held a connection, and the answer in memory, for ever."""
+    monkeypatch.setattr(connections, "_PATIENCE", 0.3)
+    monkeypatch.setattr(connections.ImpatientProtocol, "_open", 0)
+    long = b"x" * 30_000_000
+
+    async def answer(scope, receive, send):
+        head = [(b"content-length", str(len(long)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": long})
+
+    async def conversation():
+        with bind("127.0.0.1", 0) as place:
+            serving = asyncio.create_task(listen((answer, place)))
+            silent = []
+            try:
+                for rest in (b"", b"Connection: close\r\n"):
+                    one = socket.create_connection(place.getsockname())
+                    one.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + rest + b"\r\n")
+                    silent.append(one)
+                counts = []
+                for _ in range(200):
+                    await asyncio.sleep(0.05)
+                    counts.append(connections.ImpatientProtocol._open)
+                    if counts[-1] == 0 and max(counts) == 2:
+                        break
+                async with httpx.AsyncClient() as client:
+                    port = place.getsockname()[1]
+                    read = await client.get(f"http://127.0.0.1:{port}/")
+                return counts[-1], read.content == long
+            finally:
+                for one in silent:
+                    one.close()
+                os.kill(os.getpid(), signal.SIGTERM)
+                await serving
+
+    assert asyncio.run(conversation()) == (0, True)
 
 
 def test_a_head_without_end_is_not_read(tmp_path):
@@ -345,7 +405,7 @@ def test_a_damaged_store_is_said_and_answers_nothing(tmp_path):
     path.write_bytes(raw)
     for left in ("store.sqlite-wal", "store.sqlite-shm"):
         (tmp_path / "s" / left).unlink(missing_ok=True)
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(DamageError, match=r"store\.sqlite is damaged"):
         open_shuffler(tmp_path / "s")
 
 

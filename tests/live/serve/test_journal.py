@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import stat
 from collections import Counter
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 import shuffledp as sdp
+from shuffledp.live.serve import journal as journal_module
 from shuffledp.live.serve.analyzer import Contact, write_metrics
 from shuffledp.live.serve.journal import (
     Health,
@@ -51,6 +53,27 @@ def test_a_token_is_made_once_and_kept_for_its_owner_alone(tmp_path, journal, li
         keep_token(path, journal)
     assert lines == []
     assert keep_token(tmp_path / "other", journal) != made
+
+
+def test_shufflers_that_start_at_the_same_moment_have_one_token(
+    tmp_path, journal, lines, monkeypatch
+):
+    """The operator has one file for all of them: whoever had another token would never obey."""
+    tmp_path.chmod(0o700)
+    path, faster = tmp_path / "admin-token", []
+    draw = secrets.token_hex
+
+    def be_overtaken(size):
+        if not faster:
+            faster.append(None)  # the other one is not overtaken
+            faster.append(keep_token(path, journal))
+        return draw(size)
+
+    monkeypatch.setattr(journal_module.randomness, "token_hex", be_overtaken)
+    mine = keep_token(path, journal)
+    assert mine == faster[1] == path.read_text()
+    assert [each.name for each in tmp_path.iterdir()] == ["admin-token"]
+    assert lines == []
 
 
 def test_a_token_that_cannot_be_written_serves_until_the_end(tmp_path, journal, lines):
@@ -116,26 +139,39 @@ def test_metrics_are_for_whoever_has_the_token():
     assert asyncio.run(ask("/")).status_code == 404
 
 
-def test_refusals_are_told_every_ten_minutes_and_only_what_is_new(journal, lines):
+def test_refusals_are_told_once_their_ten_minutes_are_over_and_only_what_is_new(journal, lines):
+    told = []
     for refused, uptime in [
-        ({}, 0.0),
-        ({"too_late": 2, "malformed": 1}, 1.0),
-        ({"too_late": 3, "malformed": 1}, 600.9),
-        ({"too_late": 5, "malformed": 1}, 601.0),
+        ({}, 700.0),
+        ({"too_late": 2, "malformed": 1}, 701.0),
+        ({"too_late": 3, "malformed": 1}, 1199.9),
+        ({"too_late": 3, "malformed": 1}, 1200.0),
+        ({"too_late": 5, "malformed": 1}, 1200.5),
+        ({"too_late": 5, "malformed": 1}, 1800.0),
         ({"too_late": 5, "malformed": 1}, 5000.0),
-        ({"too_late": 5, "malformed": 2}, 5001.0),
-        ({"too_late": 6, "malformed": 2}, 5600.0),
+        ({"too_late": 5, "malformed": 2}, 5399.9),
+        ({"too_late": 6, "malformed": 2}, 5400.0),
     ]:
         journal.note_refusals(Counter(refused), uptime)
+        told.append(len(lines))
     assert [line["reasons"] for line in lines] == [
-        {"malformed": 1, "too_late": 2},
-        {"too_late": 3},
-        {"malformed": 1},
+        {"malformed": 1, "too_late": 3},
+        {"too_late": 2},
+        {"malformed": 1, "too_late": 1},
     ]
-    assert lines[0] == {**NOON, "event": "refused", "reasons": {"malformed": 1, "too_late": 2}}
-    early = Journal("shuffler", write=lines.append, clock=lambda: 0.0)
-    early.note_refusals(Counter(x=1), 0.0)  # a machine that has just started
-    assert json.loads(lines[-1])["reasons"] == {"x": 1}
+    assert told == [0, 0, 0, 1, 1, 2, 2, 2, 3]
+    assert lines[0] == {**NOON, "event": "refused", "reasons": {"malformed": 1, "too_late": 3}}
+
+
+@pytest.mark.parametrize("moment", [0.0, 1.0, 299.5, 599.5])
+def test_the_line_about_a_lone_refusal_does_not_tell_its_moment(moment):
+    written = []
+    now = 0.0
+    journal = Journal("shuffler", write=lambda _: written.append(now), clock=lambda: now)
+    for step in range(1300):  # twice a second, as a server does
+        now = step / 2
+        journal.note_refusals(Counter(token_spent=1) if now >= moment else Counter(), now)
+    assert written == [600.0]
 
 
 def test_a_failure_is_written_once_counted_each_time_and_ends_once(journal, lines):

@@ -165,7 +165,7 @@ def test_uvicorn_still_has_what_we_override():
     called = {name for name in ours if not name.startswith("_")}
     assert called == {
         "connection_made", "connection_lost", "data_received", "on_message_begin", "on_headers_complete",
-        "on_message_complete",
+        "on_message_complete", "on_response_complete", "pause_writing", "resume_writing",
     }  # fmt: skip
     assert called <= set(vars(parent))
     assert "capture_signals" in vars(uvicorn.Server)
@@ -177,7 +177,8 @@ def open_connection(monkeypatch):
     (parent,) = ImpatientProtocol.__bases__
     for name in ("connection_made", "connection_lost", "data_received", "on_message_begin"):
         monkeypatch.setattr(parent, name, lambda *_: None)
-    for name in ("on_headers_complete", "on_message_complete"):
+    for name in ("on_headers_complete", "on_message_complete", "on_response_complete", "pause_writing",
+                 "resume_writing"):  # fmt: skip
         monkeypatch.setattr(parent, name, lambda *_: None)
     monkeypatch.setattr(ImpatientProtocol, "_open", 0)
     monkeypatch.setattr(ImpatientProtocol, "_slow", {})
@@ -192,8 +193,12 @@ def open_connection(monkeypatch):
 
         class Connection(ImpatientProtocol):
             def __init__(self):
+                self.cycle = SimpleNamespace(response_complete=True)
+                self.waits = 0  # bytes of answers that nobody has read
                 self.transport = SimpleNamespace(
-                    close=lambda: events.append("closed"), abort=lambda: events.append("aborted")
+                    close=lambda: events.append("closed"),
+                    abort=lambda: events.append("aborted"),
+                    get_write_buffer_size=lambda: self.waits,
                 )
                 self.loop = SimpleNamespace(call_later=call_later)
 
@@ -249,6 +254,59 @@ def test_the_longest_slow_connection_gives_way(open_connection, monkeypatch):
     made[2][0].connection_lost(None)
     assert ImpatientProtocol._open == 2
     assert [*ImpatientProtocol._slow] == [made[3][0]]
+
+
+def test_an_answer_is_read_within_half_a_minute(open_connection):
+    def ask():
+        made, events = open_connection()
+        made.on_message_complete()
+        del events[:]
+        return made, events
+
+    one, events = ask()
+    one.on_response_complete()
+    assert events == [], "all of it is on its way"
+    one.waits = 1
+    one.on_response_complete()
+    one.time_out()
+    assert events == [30.0, "aborted"]
+    one, events = ask()
+    one.waits = 1
+    one.on_response_complete()
+    one.waits = 0  # read, though nobody said so
+    one.time_out()
+    assert events == [30.0]
+    one, events = ask()
+    one.pause_writing()
+    one.resume_writing()
+    assert events == [30.0, "cancelled"]
+    assert one not in ImpatientProtocol._slow
+    one.pause_writing()
+    assert one in ImpatientProtocol._slow
+    one.waits = 1
+    one.on_message_begin()  # whoever asks for more has not read what there is
+    one.on_message_complete()
+    assert events == [30.0, "cancelled", 30.0, 30.0, "cancelled"]
+    assert one in ImpatientProtocol._slow
+    one.connection_lost(None)
+    assert events[5:] == ["cancelled"]
+    one, events = ask()
+    one.waits = 1
+    one.on_response_complete()
+    one.waits = 0
+    one.on_message_begin()
+    assert events == [30.0, "cancelled", 30.0], "the next request has half a minute of its own"
+    one.connection_lost(None)
+
+
+def test_whoever_reads_nothing_gives_way_to_others(open_connection, monkeypatch):
+    monkeypatch.setattr(ImpatientProtocol, "most", 2)
+    idle, stuck = open_connection(), open_connection()
+    for made, _ in (idle, stuck):
+        made.on_message_complete()
+    stuck[0].pause_writing()
+    open_connection()
+    assert (idle[1][-1], stuck[1][-1]) == ("cancelled", "aborted")
 
 
 def test_hashes_of_tokens_come_in_one_request_of_a_limited_size(monkeypatch):

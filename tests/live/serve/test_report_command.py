@@ -98,6 +98,51 @@ def test_an_answer_that_arrived_is_not_given_again(network, tmp_path):
     assert len(shuffler.inners) == 1
 
 
+@pytest.mark.parametrize("reason", ["token_spent", "unknown_token"])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_report_whose_token_was_not_taken_waits_for_another_one(network, tmp_path, reason, lost):
+    shuffler = network(tokens=True)
+    shuffler.outcomes = [httpx.ReadError("lost")] * lost + [reason]
+    first = call(tmp_path, shuffler.collection, *ANSWERS, "--token", "07" * 32)
+    state = "sent" if lost else "pending"
+    assert first.exit_code == 1
+    assert f"Report of window 0: {state} ({reason})." in first.output
+    assert "With another --token the same command sends the same report." in first.output
+    assert len(shuffler.tokens) == lost + 1, "it is not tried again with the same one"
+    second = call(tmp_path, shuffler.collection, "--token", "09" * 32)
+    assert second.exit_code == 0, second.output
+    assert "Report of window 0: acknowledged." in second.output
+    assert shuffler.tokens == [b"\7" * 32] * (lost + 1) + [b"\11" * 32]
+    assert len(set(shuffler.inners)) == 1
+    device = Device(tmp_path / "outbox.sqlite")
+    assert device.spent.epsilon == shuffler.collection.pledge.epsilon
+
+
+def test_a_token_that_cannot_be_one_leaves_what_is_kept(network, tmp_path):
+    shuffler = network(tokens=True)
+    shuffler.outcomes = ["token_spent"]
+    call(tmp_path, shuffler.collection, *ANSWERS, "--token", "07" * 32)
+    assert "needs a token" in call(tmp_path, shuffler.collection, "--token", "07").output
+    assert call(tmp_path, shuffler.collection).exit_code == 0
+    assert shuffler.tokens == [b"\7" * 32] * 2
+
+
+def test_simulated_devices_have_no_tokens(network, tmp_path):
+    shuffler, people = network(tokens=True), tmp_path / "people.csv"
+    people.write_text("way,home\nbus,yes\n")
+    refused = call(tmp_path, shuffler.collection, "--simulate", str(people))
+    assert refused.exit_code == 2
+    assert "simulated devices have no tokens" in refused.output
+
+
+def test_why_a_report_was_refused_is_told(network, tmp_path):
+    shuffler = network()
+    shuffler.outcomes = ["malformed"]
+    refused = call(tmp_path, shuffler.collection, *ANSWERS)
+    assert refused.exit_code == 1
+    assert refused.output.splitlines()[-1] == "Report of window 0: refused (malformed)."
+
+
 def test_answers_and_tokens_need_not_be_arguments(network, tmp_path):
     """Other users of a machine see the arguments of every command."""
     shuffler = network(tokens=True)

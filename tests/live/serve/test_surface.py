@@ -282,6 +282,17 @@ def test_every_page_and_file_of_the_results(tmp_path):
             sick = await web.get("/healthz")
             assert (sick.status_code, sick.text) == (503, "failing: work\n")
 
+            # What is wrong with a result is for the operator; the reader is told that it is, and no traceback is logged.
+            (tmp_path / "a" / "result-0.json").write_text("{")
+            for name in ("results.json", "results.csv", "results.xlsx", "results.html"):
+                sick = await web.get(f"/{name}")
+                assert title(sick) == (503, "unavailable")
+                assert "their operator is told why" in sick.json()["detail"]
+                assert "content-disposition" not in sick.headers
+            assert health.kinds == ("results", "work")
+            assert "JSONDecodeError" in health.sentence
+            assert (await web.get("/status")).status_code == 200
+
     asyncio.run(scene())
     about = describe_collection(COLLECTION)
     assert (about["id"], about["title"], about["one_operator"]) == (ID, "A test", True)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core import __version__
@@ -19,6 +20,7 @@ from shuffledp.live.serve.http import (
     asset_routes,
     bind,
     listen,
+    problem,
     run_loop,
     show_asset,
 )
@@ -224,6 +226,27 @@ def _run(
         analyzer.close()
 
 
+def _read_results(analyzer: Analyzer, health: Health | None) -> list[dict[str, Any]]:
+    """Return what was published. Why it cannot be shown is for the operator alone."""
+    try:
+        results = analyzer.results()
+    except Exception as error:
+        if health is not None:
+            said = f"{type(error).__name__}: {error}"
+            health.fail("results", said, uptime=measure_uptime())
+        raise WireError(
+            "unavailable", "the results cannot be shown now; their operator is told why"
+        ) from None
+    if health is not None:
+        health.mend("results", uptime=measure_uptime())
+    return results
+
+
+async def _explain(_: Request, error: Exception) -> Response:
+    assert isinstance(error, WireError)
+    return problem(503, error.reason, error.sentence)
+
+
 def make_app(
     analyzer: Analyzer, waiting: dict[int, str], health: Health | None = None
 ) -> Starlette:
@@ -233,6 +256,7 @@ def make_app(
     from starlette.routing import Route
 
     safe = PLAIN
+    read = partial(_read_results, analyzer, health)
     about = describe_collection(analyzer.collection)
 
     def save(name: str, write: Callable[[], Response]) -> Callable[[Request], Any]:
@@ -247,16 +271,16 @@ def make_app(
         return answer
 
     files: dict[str, Callable[[], Response]] = {
-        "results.json": lambda: JSONResponse({"collection": about, "results": analyzer.results()}),
-        "results.csv": lambda: Response(write_csv(analyzer.results()), media_type="text/csv"),
-        "results.xlsx": lambda: Response(write_xlsx(analyzer.results()), media_type=XLSX),
+        "results.json": lambda: JSONResponse({"collection": about, "results": read()}),
+        "results.csv": lambda: Response(write_csv(read()), media_type="text/csv"),
+        "results.xlsx": lambda: Response(write_xlsx(read()), media_type=XLSX),
     }
 
     async def page(request: Request) -> Response:
         return show_asset(request, "/assets/result.html")
 
     async def plain(_: Request) -> Response:
-        return HTMLResponse(show_page(analyzer.collection, analyzer.results()), headers=safe)
+        return HTMLResponse(show_page(analyzer.collection, read()), headers=safe)
 
     async def tell_health(_: Request) -> Response:
         wrong = () if health is None else health.kinds
@@ -277,4 +301,4 @@ def make_app(
         ("/healthz", tell_health),
     ]
     routes = [Route(path, handler) for path, handler in handlers]
-    return Starlette(routes=[*routes, *asset_routes()])
+    return Starlette(routes=[*routes, *asset_routes()], exception_handlers={WireError: _explain})

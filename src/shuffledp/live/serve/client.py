@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.errors import DataError, WireError
-from shuffledp.live.device import Device, Sending, read_reply
+from shuffledp.live.device import MENDABLE, Device, Sending, read_reply
 from shuffledp.live.serve.http import trust
 from shuffledp.live.wire.document import Collection, read_url
 from shuffledp.live.wire.report import MEDIA_TYPE, sign_fetch
 from shuffledp.live.wire.strict import MOST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import httpx
 
@@ -29,13 +30,16 @@ _FAILURE = 200  # bytes that say why a report was refused
 
 
 def read_link(link: str) -> tuple[str, bytes]:
-    """Return the URL of the document, and the id that it must have.
+    """Return the URL of the document, and the id that it must have. The link of a page leads there, too.
 
     >>> url, expected = read_link("http://127.0.0.1:8000/collections/" + 64 * "a" + "#" + 64 * "a")
     >>> url[-4:], len(expected)
     ('aaaa', 32)
     """
     url, _, fragment = link.partition("#")
+    if fragment.startswith("link="):  # of a page on a host of its own
+        url, _, fragment = fragment.removeprefix("link=").partition("#")
+    url = re.sub(r"/c/(?=[0-9a-f]{64}$)", "/collections/", url)  # of the page for browsers
     try:
         expected = bytes.fromhex(fragment)
     except ValueError:
@@ -106,13 +110,24 @@ def fetch_document(link: str) -> tuple[bytes, bytes]:
             raise WireError("unreachable", f"{url} cannot be reached: {error}") from error
 
 
-def send(device: Device, collection: Collection, window: int, *, tries: int = 5) -> Sending:
-    """Send a kept report until it is acknowledged, or known to be too late."""
+def send(
+    device: Device,
+    collection: Collection,
+    window: int,
+    *,
+    tries: int = 5,
+    token: bytes | None = None,
+    tell: Callable[[str], object] = lambda _: None,
+) -> Sending:
+    """Send a kept report until it is acknowledged, or known to be too late; why it was not taken goes to `tell`.
+
+    If only its token was not taken, it waits for another one, which is given as `token`.
+    """
     import httpx
 
     before = device.state(collection, window)
     for attempt in range(tries):
-        body = device.upload(collection, window)
+        body = device.upload(collection, window, token)
         if body is None:
             return device.state(collection, window)
         try:
@@ -122,7 +137,9 @@ def send(device: Device, collection: Collection, window: int, *, tries: int = 5)
             time.sleep(min(5.0, 0.2 * 2**attempt))
             continue
         state = device.settle(collection, window, outcome, before=before)
-        if state not in (Sending.PENDING, Sending.SENT):
+        if outcome is not None:
+            tell(outcome)
+        if state not in (Sending.PENDING, Sending.SENT) or outcome in MENDABLE:
             return state
     return device.state(collection, window)
 
@@ -241,8 +258,19 @@ class Operator:
         return counts
 
     def _ask(self, method: str, path: str, content: bytes = b"") -> httpx.Response:
-        with self._client() as client:
-            answer = client.request(method, path, content=content)
+        import httpx
+
+        try:
+            with self._client() as client:
+                answer = client.request(method, path, content=content)
+        except httpx.ConnectError as error:  # its socket is left behind if it was killed
+            raise DataError(
+                f"the shuffler of {self._home.path} is not running on this machine"
+            ) from error
+        except httpx.TransportError as error:
+            raise DataError(
+                f"the shuffler of {self._home.path} does not answer: {str(error) or type(error).__name__}"
+            ) from error
         if answer.status_code >= 300:
             raise WireError(*_read_problem(answer.status_code, answer.content))
         return answer

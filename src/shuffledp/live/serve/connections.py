@@ -1,6 +1,7 @@
 """Connections that do not wait for ever: a client that sends a request too slowly, or too long a head, is cut off.
 
-The server underneath has a limit for idle connections between two requests, and none for a request that never ends.
+The server underneath has a limit for idle connections between two requests, and none for a request that never ends, nor
+for an answer that nobody reads.
 So its class for connections is extended here, by callbacks that asyncio and httptools name:
 tests/live/serve/test_limits.py sees that they are still called that."""
 
@@ -33,16 +34,19 @@ def limit_connections() -> int:
 
 
 class ImpatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1, where a request must arrive within half a minute, its head in 64 KiB.
+    """HTTP/1.1, where a request must arrive within half a minute, its head in 64 KiB, and answers must be read.
 
-    If there are more connections than files, whoever has kept us waiting for a request longest is hung up on.
+    If there are more connections than files, whoever has kept us waiting longest is hung up on.
     """
 
     most: ClassVar[int] = _MOST_CONNECTIONS
     _open: ClassVar[int] = 0
     _slow: ClassVar[dict["ImpatientProtocol", None]] = {}
-    """Connections on which a request has not arrived whole, the longest first."""
+    """Connections on which a request has not arrived whole, or whose other end reads no answer, the longest first."""
     _timer: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+    _full = False
+    _asked = False
     _in_head = True
     _head = 0
 
@@ -56,6 +60,7 @@ class ImpatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         ImpatientProtocol._open -= 1
         self._stop()
+        self._stop_reading()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -66,17 +71,62 @@ class ImpatientProtocol(HttpToolsProtocol):
                 self.transport.close()
 
     def on_message_begin(self) -> None:
+        if not self._full:  # the answer before it was read, or is short
+            self._stop_reading()
         self._in_head, self._head = True, 0
         self._start()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        if self._asked and not self.cycle.response_complete:
+            # Nobody honest asks again before there is an answer. The server underneath would make a queue of it, and log a
+            # traceback once whoever asks hangs up.
+            self.cycle.disconnected = True
+            self.transport.abort()
+            return
+        self._asked = True
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._stop()
         super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full = True
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._stop_reading()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if (
+            self.transport.get_write_buffer_size()
+        ):  # nobody waits for the end of it, not even who closes
+            self._await_reader()
+
+    def _await_reader(self) -> None:
+        """Give whoever asked half a minute to read what waits, before it takes up memory and a file for ever."""
+        if self._reading is None:
+            self._reading = self.loop.call_later(_PATIENCE, self._give_up)
+            self._slow[self] = None
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        if self._timer is None:
+            self._slow.pop(self, None)
+
+    def _give_up(self) -> None:
+        self._reading = None
+        self._slow.pop(self, None)
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
 
     def _start(self) -> None:
         if self._timer is None:
@@ -84,7 +134,8 @@ class ImpatientProtocol(HttpToolsProtocol):
             self._slow[self] = None
 
     def _stop(self) -> None:
-        self._slow.pop(self, None)
+        if self._reading is None:
+            self._slow.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

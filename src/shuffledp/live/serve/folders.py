@@ -215,6 +215,8 @@ class Home:
     def open_analyzer(self, opener: Opener = open_records) -> Analyzer:
         """Return the analyzer with its files; refuses keys that others may read."""
         collection = self.collection()
+        if not self.analyzer.is_dir():
+            raise DataError(f"there is no analyzer in {self.path}: its operator has it elsewhere")
         check_private(self.analyzer)
         secrets = AnalyzerSecrets.load(self.analyzer, collection)
         return Analyzer(

@@ -1,7 +1,7 @@
 """What a role did and could not do: a line of JSON for each event, without people in it.
 
-Starts, seals, expiries, failures and their end; refusals as counts, every ten minutes at most, because the moment of a
-single one may be the moment at which somebody took part.
+Starts, seals, expiries, failures and their end; refusals as counts, once the ten minutes are over in which they were,
+because the moment of a single one may be the moment at which somebody took part.
 
 A monitoring system has an address of its own, and a token that lets it read and do nothing else.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from shuffledp.core.errors import DataError
 from shuffledp.live.serve.http import bind, problem
-from shuffledp.live.store import read_private, write_whole
+from shuffledp.live.store import read_private, write_once
 
 if TYPE_CHECKING:
     import socket
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-_OFTEN = 600.0  # seconds between two lines about refusals
+_OFTEN = 600.0  # seconds, each with a line about its refusals
 _HELD = 10.0  # seconds for which a failure is shown, at least
 
 
@@ -67,7 +67,7 @@ class Journal:
         self._write = write
         self._clock = clock
         self._refused: Counter[str] = Counter()
-        self._written = -_OFTEN
+        self._period: float | None = None
 
     def note(self, event: str, **facts: object) -> None:
         """Write a line. A log that cannot be written is no reason to stop."""
@@ -79,11 +79,17 @@ class Journal:
             return
 
     def note_refusals(self, refused: Mapping[str, int], uptime: float) -> None:
-        """Write how many more there are by reason than in the last such line, if it is time for one."""
+        """Write how many more there are by reason than in the last such line, if ten minutes are over.
+
+        They begin when they begin, not with a refusal: otherwise the line about a lone one would tell its moment.
+        """
+        before, self._period = self._period, uptime // _OFTEN
+        if before in (None, self._period):
+            return
         more = {reason: n - self._refused[reason] for reason, n in sorted(refused.items())}
         more = {reason: n for reason, n in more.items() if n}
-        if more and uptime - self._written >= _OFTEN:
-            self._refused, self._written = Counter(refused), uptime
+        if more:
+            self._refused = Counter(refused)
             self.note("refused", reasons=more)
 
 
@@ -132,15 +138,20 @@ class Health:
 
 
 def keep_token(path: Path, journal: Journal) -> str:
-    """Return the token that is there, so that whoever has it can keep it, or a new one."""
-    if path.exists():
-        return read_private(path).decode().strip()
-    token = randomness.token_hex(16)
-    try:
-        write_whole(path, [token.encode()])
-    except OSError as error:
-        journal.note("failing", kind="store", reason=f"{path.name} cannot be written: {error}")
-    return token
+    """Return the token that is there, so that whoever has it can keep it, or a new one.
+
+    Several shufflers of one folder may start at the same moment: the first one's token is that of all.
+    """
+    if not path.exists():
+        token = randomness.token_hex(16)
+        try:
+            write_once(path, token.encode())
+        except FileExistsError:
+            pass
+        except OSError as error:
+            journal.note("failing", kind="store", reason=f"{path.name} cannot be written: {error}")
+            return token
+    return read_private(path).decode().strip()
 
 
 def bind_place(said: str) -> socket.socket:

@@ -10,6 +10,7 @@ rounding costs no privacy.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -43,6 +44,7 @@ _MOST_POINTS = 100  # of a list of parameters
 _PLACES = (1 << PLACE_BITS) + 1  # of a number
 SERVED = "server_noise"
 """The protocol of questions whose noise comes from the servers."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _OF_NOISE = (
     "rate",
     "most",
@@ -329,6 +331,8 @@ class Question:
 
     def _number(self, answer: object, domain: Integers | Reals | Cells) -> float:
         try:
+            if isinstance(answer, str) and not _NUMBER.fullmatch(answer.strip()):
+                raise ValueError(answer)  # Python's numbers may have 1_000 and ٣
             number = float(answer)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise DataError(f"{self.name}={answer!r} must be a number") from None
