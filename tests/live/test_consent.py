@@ -45,6 +45,8 @@ def test_fifteen_collections_at_floor_3_cost_45_and_not_next_to_nothing(tmp_path
     for collection in small[:2]:
         device.answer(collection, SAID, 1001.0)
     assert "would add up to 9, which is above 8" in device.ask_consent(small[2])
+    more = make(3.000001, title="a little more")
+    assert "would add up to 9.00001, which is above 8" in device.ask_consent(more)
     assert refused(device.answer, small[2], SAID, 1001.0) == "consent"
     for collection in small[2:]:
         device.answer(collection, SAID, 1001.0, accept_floor=True)

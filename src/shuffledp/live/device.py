@@ -227,7 +227,7 @@ class Device:
             return f"its floor is above {limit:g}: {pledge.describe_floor()}"
         total = self._add_up("floor") + _read(pledge.local_epsilon)
         if total > _read(limit):
-            return f"the floors of all reports of this device would add up to {float(total):g}, which is above {limit:g}"
+            return f"the floors of all reports of this device would add up to {round_up(float(total), 6)}, which is above {limit:g}"
         return None
 
     def answer(
