@@ -259,7 +259,7 @@ class People:
         extra = {
             MissingPerson.ERROR: "",
             MissingPerson.DROP: " Rows that name no person were left out.",
-            MissingPerson.OWN: " Each row that names no person was counted as a separate person.",
+            MissingPerson.OWN: " Each row that names no person was counted as a separate person, and is protected by itself.",
         }[self.missing]
         if self.of is Of.ROWS:
             return (
