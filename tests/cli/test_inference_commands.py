@@ -464,3 +464,18 @@ def test_quietly_too_it_is_said_who_was_left_out(shuffledp, people):
     said = " ".join(shuffledp("learn", *words, *PROMISE, "--quiet").stdout.split())
     assert "were left out: n is" in said
     assert "Each row is" not in said
+
+
+@pytest.mark.parametrize(("groups", "said"), [(1, "1 group"), (2, "2 random groups")])
+def test_few_groups_help_against_no_liar(shuffledp, people, groups, said):
+    words = ("robust", "count", "people.csv", "--column", "home", "--groups", groups, *PROMISE)
+    found = " ".join(shuffledp(*words).stdout.split())
+    assert f"The median of {said}: it withstands no liar." in found
+    assert "cannot move" not in found
+
+
+def test_a_group_of_one_has_one_honest_person(shuffledp, tmp_path):
+    (tmp_path / "few.csv").write_text("home\ntrue\nfalse\ntrue\n")
+    words = ("robust", "count", "few.csv", "--column", "home", "--groups", 3, "--epsilon", 1)
+    found = " ".join(shuffledp(*words, "--delta", 0.1).stdout.split())
+    assert "with 1 honest person in a group" in found

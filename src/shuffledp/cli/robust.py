@@ -111,8 +111,10 @@ def _make_record(median: sdp.inference.MedianOfGroups, people: People) -> dict[s
 def _describe(median: sdp.inference.MedianOfGroups, people: People) -> str:
     lines = [f"{label}: {value:,.6g}" for label, value in _list_values(median, people)]
     liars = "one liar" if median.tolerates == 1 else f"up to {median.tolerates} liars"
+    many = "1 group" if median.groups == 1 else f"{median.groups} random groups"
     lines.append(
-        f"The median of {median.groups} random groups: {liars} cannot move it outside the range of the "
-        "honest groups."
+        f"The median of {many}: {liars} cannot move it outside the range of the honest groups."
+        if median.tolerates
+        else f"The median of {many}: it withstands no liar. With 3 groups it would withstand one."
     )
     return "\n".join([*lines, f"{people.n:,} people; {median.guarantee}"])

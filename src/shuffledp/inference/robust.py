@@ -200,8 +200,12 @@ def protect_members(group: Guarantee, *, n: int, honest: int, chance: float) -> 
         group,
         delta=min(1.0, float_above(total)),
         honest=honest,
-        proof=f"{group.proof}; with {group.honest:,} honest people in a group by Hoeffding 1963",
+        proof=f"{group.proof}; with {_name_people(group.honest)} in a group by Hoeffding 1963",
     )
+
+
+def _name_people(honest: int) -> str:
+    return "1 honest person" if honest == 1 else f"{honest:,} honest people"
 
 
 def _find_entropy(a: float, p: float) -> float:
