@@ -16,6 +16,7 @@ from shuffledp.live.device import Device, Sending, Spent, read_reply
 from shuffledp.live.store import State
 from shuffledp.live.wire.document import ShufflerKey, Windows
 from shuffledp.live.wire.promise import compute_guarantee
+from shuffledp.live.wire.report import join_upload
 
 WINDOWS = Windows(start=1000, seconds=100, count=3, grace=10)
 KEY = replace(COLLECTION.shuffler_keys[0], first=0, last=2)
@@ -52,6 +53,23 @@ def test_a_window_ends_a_while_after_its_last_second(shuffler, told, now, ended)
     assert shuffler.done == set(range(ended))
     shuffler.tick(now)
     assert len(told) == ended
+
+
+def test_a_copy_of_the_store_that_takes_over_and_is_behind_has_its_windows_ended_again(
+    tmp_path, shuffler
+):
+    """Nothing is uploaded any more, so nothing else would find out: its reports would stay for ever."""
+    shuffler.receive(join_upload(THREE, [live.make_report(THREE, 0, 1)]), 1001.0)
+    live.copy_store(tmp_path / "s", tmp_path / "replica")
+    shuffler.tick(9e9)
+    assert shuffler.done == {0, 1, 2}
+    replica = live.make_store(tmp_path / "replica", THREE)
+    assert replica.count(0) == 1
+    replica.connected = 2
+    shuffler.store = replica
+    shuffler.tick(9e9)
+    assert replica.count(0) == 0
+    assert states(shuffler) == ["expired"] * 3
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ test("a report whose code is not taken waits for another one, which is kept and 
   const text = report.document.replace('"tokens":false', '"tokens":true'), raw = utf8(text);
   const collection = await Collection.read(raw, toHex(await sha256(raw)));
   const outbox = new MemoryOutbox(), [first, second] = [7, 9].map((byte) => new Uint8Array(32).fill(byte));
-  const { bodies, fetch } = fakeShuffler([failed("unknown_token"), failed("token_spent"), new Error("lost"), FINE]);
+  const { bodies, fetch } = fakeShuffler([failed("unknown_token"), failed("token_spent"), new Error("lost"), failed("token_spent"), FINE]);
   const device = new Device(outbox, { fetch });
   await device.answer(collection, answers, 1150, first);
   for (const reason of ["unknown_token", "token_spent"]) {
@@ -207,9 +207,12 @@ test("a report whose code is not taken waits for another one, which is kept and 
   await assert.rejects(device.send(collection, 1, first), /lost/);
   const [kept] = await outbox.all();
   assert.deepEqual([kept.state, kept.token], ["sent", "07".repeat(32)]);
+  // It waits then, too: with this code it did not arrive, and is neither refused nor unknown.
+  await assert.rejects(device.send(collection, 1, first), { reason: "token_spent" });
+  assert.equal((await outbox.all())[0].state, "sent");
   assert.equal(await device.send(collection, 1), "acknowledged");
   const tokens = await Promise.all(bodies.map(async (body) => (await innersOf(body, collection)).slice(0, 64)));
-  assert.deepEqual(tokens.map((each) => each.slice(0, 2)), ["09", "09", "07", "07"]);
+  assert.deepEqual(tokens.map((each) => each.slice(0, 2)), ["09", "09", "07", "07", "07"]);
 });
 
 test("a server that never stops sending is not listened to for ever", async () => {

@@ -256,7 +256,10 @@ class Shuffler:
 
         The first call after a start also finishes what a crash interrupted: it repeats the step of the stored state.
         """
-        for window in self._list_due(now):
+        due = self._list_due(now)
+        if due:
+            self._consult()  # another copy of the store may have windows again that need nothing more in this one
+        for window in due:
             if window not in self.done:
                 self.advance(window)
         if self.unscrubbed:
