@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from shuffledp.accounting.base import find_epsilon
 from shuffledp.accounting.blanket import law_blankets
 from shuffledp.accounting.closed_forms import CLOSED_FORMS, BoundComparison
 from shuffledp.core.domain import Categories
+from shuffledp.numerics.rounding import exp_lower, exp_upper
 from shuffledp.protocols import PROTOCOLS
 from shuffledp.protocols.krr import KRR
 from shuffledp.protocols.rr import RR
@@ -430,3 +432,11 @@ def test_parts_of_what_nearly_everybody_tells(epsilon0, known, part):
         if epsilon0 == 700.0:
             assert curve.delta(epsilon) >= part
     assert curve.delta(epsilon0 * (1 - 1e-9)) > 0
+
+
+def test_masses_that_are_lost_are_rounded_to_the_safe_side():
+    """A lie has a probability of 3e-324, which no float holds, and its likelihood ratio is nearly e^700."""
+    epsilon0, epsilon, part = 700.0, 699.0, 3e-20
+    p, E = exp_lower(epsilon0), exp_upper(epsilon)
+    curve = sdp.profile(epsilon0=epsilon0, n=1, honest=1, check_in=part)
+    assert Fraction(curve.delta(epsilon)) >= Fraction(part) * (p - E) / (p + 1)

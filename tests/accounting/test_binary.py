@@ -425,3 +425,27 @@ def test_down_to_the_smallest_delta(n, share):
     found = BinaryResponse(n=n, flip=flip).directions_at(0, n - 1, epsilon)[1]
     assert found >= exact
     assert found == 1e-300 if exact < 1e-300 else found <= exact * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-30, 0.3, 1.0, 30.0])
+class TestFlipsAtTheEdge:
+    """Flips whose local epsilon and the one asked for agree in 49 digits and more."""
+
+    def flip(self, odds):
+        return 1 / (1 + odds)
+
+    def test_an_epsilon_just_below_the_local_one(self, epsilon):
+        """Delta is above 0, and is said to be."""
+        flip = self.flip(exp_bounds(epsilon, 80)[1])
+        assert FlipPoint.above(flip, epsilon) is not None
+        assert BinaryResponse(n=3, flip=flip).delta(epsilon) >= 1e-300
+
+    def test_an_epsilon_just_above_the_local_one(self, epsilon):
+        """Delta is 0, and no lower bound says otherwise."""
+        flip = self.flip(exp_bounds(epsilon, 80)[0])
+        assert FlipPoint.below(flip, epsilon) is None
+        assert BinaryResponse(n=3, flip=flip).delta_lower(epsilon) == 0
+
+    def test_a_difference_that_no_float_holds(self, epsilon):
+        flip = self.flip(exp_bounds(epsilon)[0] + Fraction(1, 10**400))
+        assert BinaryResponse(n=3, flip=flip).delta(epsilon) >= 1e-300

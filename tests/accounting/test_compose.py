@@ -301,6 +301,20 @@ class TestLosses:
                 assert abs(truth - mpmath.mpc(1 + mpmath.mpf(float(x)), float(y))) <= off < 1e-11
 
 
+def test_frequencies_that_are_left_out_are_added(monkeypatch):
+    """If they were not damped at all: the sum of all values, once more."""
+    loss = module._Loss(masses=np.array([0.1, 0.2, 0.4, 0.2, 0.1]), endless=0.0)
+    total = module._Total.tilt((loss,), (30,), 0.1, 1e-6)
+    epsilon = 0.1 * math.floor(10 * total.guess) + 0.03
+    before = total.deltas(np.array([epsilon])).item()
+    monkeypatch.setattr(module, "_GONE", 1.0)
+    places = np.arange(0.07, 60.0, 0.1)
+    values = np.exp(-total.rate * places) * -np.expm1(-places)
+    added = values.sum() * math.exp(total.log_scale - total.rate * epsilon)
+    after = total.deltas(np.array([epsilon])).item()
+    assert before + added * (1 - 1e-9) <= after < 1
+
+
 class TestEnds:
     """Rounds that tell all or nearly nothing."""
 

@@ -25,6 +25,7 @@ from shuffledp.accounting.server_noise import (
 )
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.numerics.galois import multiply
+from shuffledp.numerics.rounding import exp_upper
 from shuffledp.numerics.tabulated import CutLaplace
 from shuffledp.protocols.server_hashing import HashedBin
 
@@ -223,3 +224,14 @@ def test_laws_that_do_not_belong_to_their_message_are_refused() -> None:
         Moved(moves=1, support=half)
     with pytest.raises(ParameterError, match="support"):
         Scattered(messages=9, support=Fraction(1))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.5, 0.75, 1.0])
+def test_the_loss_behind_a_floor_is_rounded_down(epsilon):
+    among = AmongScattered(
+        noise=Scattered(messages=9, support=Fraction(1, 2)), p=Fraction(3, 4), q=Fraction(1, 4)
+    )
+    left, loss = among._shift(epsilon)
+    E = exp_upper(epsilon)
+    assert left >= among.p - E * among.q
+    assert exp_upper(loss) <= (E * among.p - among.q) / (among.p - E * among.q)

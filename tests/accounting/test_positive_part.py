@@ -90,6 +90,16 @@ def test_a_stronger_blur_only_raises(monkeypatch):
     assert found[-1] > 1.1 * found[0]
 
 
+@pytest.mark.parametrize("gains", [(1.0, -1.2), (3.0, -2.0)])
+def test_frequencies_that_are_left_out_are_added(monkeypatch, gains):
+    """Here they are many, and damped to a twentieth only."""
+    masses, gains, n = np.array([0.2, 0.3]), np.array(gains), 20_000
+    near = mean_positive_part(masses, gains, n)
+    monkeypatch.setattr(module, "_FADED", 3.0)
+    monkeypatch.setattr(module, "_HIGHEST", math.sqrt(6.0))
+    assert near * (1 - 1e-3) <= mean_positive_part(masses, gains, n)
+
+
 def by_contour(masses, gains, n):
     """(1/n) E[(G_1 + ... + G_n)_+] by Bromwich's integral, for n so large that lattices do not matter."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from shuffledp.accounting.server_noise import AmongDummies, Moved, bound_delta, calibrate_noise
 from shuffledp.core.errors import ParameterError, UnsupportedError
-from shuffledp.numerics.rounding import exp_lower, exp_upper
+from shuffledp.numerics.rounding import exp_bounds, exp_lower, exp_upper
 from shuffledp.numerics.tabulated import CutLaplace
 from shuffledp.protocols.krr import KRR
 
@@ -328,3 +328,12 @@ def test_curves_fall_and_are_inverted_safely() -> None:
     deltas = [floored.delta(epsilon) for epsilon in EPSILONS]
     assert deltas == sorted(deltas, reverse=True)
     assert all(own <= curve.delta(epsilon) for own, epsilon in zip(deltas, EPSILONS, strict=True))
+
+
+def test_a_floor_just_above_epsilon_leaves_something():
+    """p / q and e^epsilon agree in 49 digits: delta is above 0, and is said to be."""
+    odds = exp_bounds(1.0, 80)[1]
+    bins = AmongDummies(
+        noise=CutLaplace(rate=1.0, most=1), moves=2, p=odds / (1 + odds), q=1 / (1 + odds)
+    )
+    assert bins.delta(1.0) > 0
