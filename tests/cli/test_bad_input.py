@@ -382,7 +382,7 @@ class TestAdvice:
     def test_clamp_is_for_numbers(self, refused, column):
         column(1, "five", 2)
         text = error(refused(*MEAN, "--on-invalid", "clamp", *COMMON))
-        assert "row 2 of x.csv is not an integer (for real numbers" in text
+        assert "row 2 of x.csv is not a number; to go on" in text
         assert "; to go on: --on-invalid out_of_range=clamp,unknown=drop" in text
 
     def test_a_file_of_categories_that_is_not_there(self, refused, column):

@@ -93,10 +93,10 @@ def test_messages_of_rows_have_no_shares(shuffledp, trips, tmp_path):
         (("--reduce", "any"), "reduce needs person"),
         (
             (*PERSON, "--reduce", "sum"),
-            "reduce='sum' must be one of any, all, one, first, last for a count",
+            "reduce='sum' must be one of any, all, one, 'first by COLUMN', 'last by COLUMN' for a count",
         ),
-        ((*PERSON, "--of", "rows"), "needs max_rows"),
-        ((*PERSON, "--max-rows", 2), "max_rows is for answers about rows"),
+        ((*PERSON, "--of", "rows"), "needs --max-rows"),
+        ((*PERSON, "--max-rows", 2), "--max-rows is for answers about rows"),
         (("--person", "visitor"), "has no column 'visitor'"),
     ],
 )

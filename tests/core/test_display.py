@@ -81,7 +81,7 @@ def test_ends_of_intervals_in_their_rows():
         "1.23456789e+15",
         "-1.23456789e+15",
     )
-    assert format_ends(Instant(0.5), Instant(1.5), 0) == (f"{Instant(0)}", f"{Instant(1)}")
+    assert format_ends(Instant(0.5), Instant(1.5), 0) == (f"{Instant(0)}", f"{Instant(2)}")
     assert format_bracket(Instant(0.5), math.nan) == (f"{Instant(0)}", "nan")
 
 

@@ -140,7 +140,7 @@ def test_dictionaries_and_chunks():
 @pytest.mark.parametrize(
     ("domain", "values", "complaint"),
     [
-        (Bits(), [True, None], "value None at position 1 is missing"),
+        (Bits(), [True, None], "the value at position 1 is missing"),
         (Bits(), [0, 2], "value 2 at position 1 is neither true nor false"),
         (Bits(), ["0", "maybe"], "value 'maybe' at position 1 is neither true nor false"),
         (Bits(), ["0", "2"], "value '2' at position 1 is neither true nor false"),
@@ -150,7 +150,7 @@ def test_dictionaries_and_chunks():
         (PETS, ["cat", "NA"], "value 'NA' at position 1 is missing"),
         (PETS, [0.5, 0.5], "value 0.5 at position 0 is none of the categories"),
         (AGES, [1.0, 1.5], "value 1.5 at position 1 is not an integer"),
-        (AGES, [1.0, math.nan], "value nan at position 1 is not an integer"),
+        (AGES, [1.0, math.nan], "value nan at position 1 is not a number"),
         (AGES, [1.0, 1e300], "value 1e[+]300 at position 1 is outside the domain"),
         (Integers(lower=0, upper=2**53), ["0", "9007199254740993.0"], "position 1 is outside"),
         (
@@ -166,9 +166,9 @@ def test_dictionaries_and_chunks():
         (PETS, ["cat", ""], "value '' at position 1 is missing"),
         (AGES, [9, 10], r"value 10 at position 1 is outside the domain -2 .. 9"),
         (AGES, ["9", "9.5"], "value '9.5' at position 1 is not an integer"),
-        (AGES, ["9", "0x9"], "value '0x9' at position 1 is not an integer"),
-        (AGES, ["9", "9 9"], "value '9 9' at position 1 is not an integer"),
-        (AGES, ["9", "+-9"], "value '[+]-9' at position 1 is not an integer"),
+        (AGES, ["9", "0x9"], "value '0x9' at position 1 is not a number"),
+        (AGES, ["9", "9 9"], "value '9 9' at position 1 is not a number"),
+        (AGES, ["9", "+-9"], "value '[+]-9' at position 1 is not a number"),
         (AGES, ["9", "9" * 40], "position 1 is outside the domain -2"),
         (SHARES, [0.5, 1.5], r"value 1.5 at position 1 is outside the domain 0.0 .. 1.0"),
         (SHARES, [0.5, math.inf], "value inf at position 1 is outside"),
@@ -408,7 +408,7 @@ class TestPolicies:
         assert kept(coded) == [3, 11, 0]
         assert coded.users == 3
         assert coded.invalid() == NONE | {"null": 1, "out_of_range": 2}
-        with pytest.raises(DataError, match="'x' at position 1 is not an integer"):
+        with pytest.raises(DataError, match="'x' at position 1 is not a number"):
             code(AGES, ["1", "x"], "out_of_range=clamp,null=drop")
 
     def test_other_for_unknown_and_drop_nulls(self):
@@ -540,11 +540,15 @@ def test_few_texts_are_read_like_many(read, kind, monkeypatch):
 @pytest.mark.parametrize(
     ("domain", "values", "said"),
     [
-        (AGES, [4, 4.5], "is not an integer (for real numbers, give steps, or ends such as 0.0)"),
+        (
+            AGES,
+            [4, 4.5],
+            "is not an integer (for real numbers, write an end with a point, such as 0.0, or give `steps`)",
+        ),
         (
             AGES,
             ["4", "4.5"],
-            "is not an integer (for real numbers, give steps, or ends such as 0.0)",
+            "is not an integer (for real numbers, write an end with a point, such as 0.0, or give `steps`)",
         ),
         (
             SHARES,

@@ -212,7 +212,10 @@ class TestCSV:
 
     def test_ragged_rows_are_refused_without_quoting_them(self, tmp_path):
         path = self.text(tmp_path, "name,age\nanna,7\nsecret\n")
-        with pytest.raises(sdp.DataError, match=r"cannot be read: .*Line: 3.*Columns: 2") as caught:
+        with pytest.raises(
+            sdp.DataError,
+            match=r"cannot be read: line 3 does not have the 2 fields of the header, but 1$",
+        ) as caught:
             read(path, "age")
         assert "secret" not in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -223,7 +226,7 @@ class TestCSV:
             sdp.open_column(self.text(tmp_path, f"{header}\n1,2,3\n"), "age")
 
     def test_columns_of_the_same_name(self, tmp_path):
-        with pytest.raises(sdp.DataError, match="two columns of the same name"):
+        with pytest.raises(sdp.DataError, match="has 2 columns named"):
             sdp.open_column(self.text(tmp_path, "age,age\n1,2\n"), "age")
 
     def test_a_label_of_ten_megabytes(self, tmp_path):

@@ -179,7 +179,7 @@ class TestGroups:
         dropped = sdp.run_file(SURE, column, domain=COUNTRIES, on_invalid="drop", engine=engine)
         assert (dropped.n, dropped.rows) == (3, 6)
         assert dropped.tally.counts.tolist() == [2, 1, 0, 0]
-        with pytest.raises(sdp.DataError, match=r"value None in row 2 of .* is missing"):
+        with pytest.raises(sdp.DataError, match=r"the value in row 2 of .* is missing"):
             sdp.run_file(SURE, column, domain=COUNTRIES, engine=engine)
 
     def test_what_is_dealt_is_called_so(self, folder, engine):
@@ -359,9 +359,9 @@ class TestHeadcount:
     def test_text_is_read(self, tmp_path):
         path = write({"x": [1, "", 500], "y": [0, 0, 0]}, tmp_path / "a.csv")
         column = sdp.open_column(path, "x")
-        with pytest.raises(sdp.DataError, match="value None in row 2 of"):
+        with pytest.raises(sdp.DataError, match="the value in row 2 of"):
             sdp.headcount(column, sdp.Integers(lower=0, upper=120))
-        with pytest.raises(sdp.DataError, match="value None in row 2 of"):
+        with pytest.raises(sdp.DataError, match="the value in row 2 of"):
             sdp.headcount(column, sdp.Integers(lower=0, upper=120), "clamp")
 
     def test_bad_policies_and_engines(self, folder):

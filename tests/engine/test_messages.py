@@ -11,7 +11,7 @@ import pytest
 import shuffledp as sdp
 from file_support import COUNTRIES, N, people, write
 from shuffledp.core.randomizer import tape_width
-from shuffledp.engine import chunks, columns, local, messages
+from shuffledp.engine import chunks, codes, columns, local, messages
 from shuffledp.engine.codes import Coded
 from support import any_protocol
 
@@ -63,6 +63,7 @@ def test_the_file_holds_messages_and_no_owners(column, tmp_path):
         "parameters": {"k": 4, "epsilon": 1.0, "word_bits": 64},
         "law": about["law"],
         "labels": list(COUNTRIES.labels),
+        "not_private": [codes.SEEDED],
         "users": N,
         "messages": N,
     }
@@ -199,7 +200,9 @@ class TestOutput:
 
 class TestForeignFiles:
     def test_other_parquet(self, folder, tmp_path):
-        with pytest.raises(sdp.DataError, match="has no column 'message'"):
+        with pytest.raises(
+            sdp.DataError, match=r"has no messages of shuffledp in it: `randomize` writes"
+        ):
             sdp.tally_file(folder / "people.parquet")
         write({"message": [1, 2]}, tmp_path / "a.parquet")
         with pytest.raises(sdp.DataError, match="has no messages of shuffledp"):
@@ -306,3 +309,45 @@ def test_pieces_have_as_many_people_as_their_words_fit(monkeypatch, word_bits, o
         monkeypatch.setattr(messages, "_PIECE_BYTES", held)
         pieces = messages._encode_pieces(device, some, sdp.SeededWords(3))
         assert [len(piece) for piece in pieces] == sizes
+
+
+def test_what_is_not_private_travels_with_messages_and_tallies(tmp_path):
+    people = {"home": [True, False, None] * 600, "way": ["car", "bus"] * 900}
+    protocol = sdp.count(n=600, epsilon=1.0, delta=1e-6)
+    column = columns.take_column(people, "home", where="way = 'car'")
+    sent = sdp.randomize_file(
+        protocol, column, tmp_path / "m.parquet", on_invalid="drop", rng=sdp.SeededWords(1)
+    )
+    collected = sdp.tally_file(sent.path)
+    assert collected.not_private == (codes.SEEDED, codes.FILTERED, codes.LEFT_OUT)
+    assert "car" not in str(collected.not_private)
+    read = sdp.read_tally(sdp.write_tally(collected, tmp_path / "t.json"))
+    assert sdp.Answer.of(read).not_private == collected.not_private
+    plain = sdp.randomize_file(
+        protocol, columns.take_column([True, False] * 300), tmp_path / "plain.parquet"
+    )
+    assert sdp.tally_file(plain.path).not_private == ()
+    assert (sdp.tally_file(plain.path) + collected).not_private == collected.not_private
+    text = (tmp_path / "t.json").read_text()
+    (tmp_path / "bad.json").write_text(text.replace('"not_private": [', '"not_private": [7, '))
+    with pytest.raises(sdp.DataError, match="not_private must be a list of sentences"):
+        sdp.read_tally(tmp_path / "bad.json")
+
+
+def test_what_is_not_private_of_a_survey_travels_without_the_words_of_its_filter(tmp_path):
+    survey = sdp.Survey.loads("""
+        epsilon = 1.0
+        delta = 1e-6
+        [questions.home]
+        task = "count"
+        [questions.minutes]
+        task = "mean"
+        lower = 0
+        upper = 9
+    """)
+    people = {"home": [True, False] * 600, "minutes": [3, 4] * 600, "way": ["car", "bus"] * 600}
+    prepared = survey.prepare(people, where="way = 'car'", rng=sdp.SeededWords(1), sent=True)
+    sent = prepared.randomize(tmp_path / "m.parquet")
+    answer = sdp.SurveyAnswer.of(sdp.tally_file(sent.path))
+    assert answer.not_private == (codes.SEEDED, codes.FILTERED)
+    assert "NOT PRIVATE: the noise is seeded" in str(answer)

@@ -267,7 +267,7 @@ def test_whoever_has_no_valid_row_has_no_value():
 
 def test_errors_name_the_row(folder, tmp_path):
     bad = {"who": [1, 2, 3], "km": [4, "far", 5], "day": [1, 1, 1]}
-    with pytest.raises(sdp.DataError, match=r"'far' in row 2 of .*bad.csv is not an integer"):
+    with pytest.raises(sdp.DataError, match=r"'far' in row 2 of .*bad.csv is not a number"):
         reduce(write(bad, tmp_path / "bad.csv"), "km", "sum", KM)
     gaps = {"who": [1, 2, 3], "km": [4, None, 5], "day": [1, 1, 1]}
     with pytest.raises(sdp.DataError, match=r"in row 2 of .*gaps.parquet is missing"):

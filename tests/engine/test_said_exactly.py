@@ -131,7 +131,7 @@ class TestKnownBefore:
         ("text", "said"),
         [
             ("a\rb\r", "its lines end with carriage returns, without line feeds"),
-            ("a,a\n1,2\n", "has two columns of the same name"),
+            ("a,a\n1,2\n", "has 2 columns named 'a': rename them"),
             ('"",""\n1,2\n', "has no header line with the names of its columns"),
         ],
     )

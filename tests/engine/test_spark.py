@@ -431,7 +431,7 @@ def test_what_is_wrong_with_a_row_is_said_without_its_value(tmp_path):
         policy=sdp.OnInvalid.ERROR,
         key="k",
     )
-    with pytest.raises(sdp.DataError, match="column 'km': a value is not an integer") as failed:
+    with pytest.raises(sdp.DataError, match="column 'km': a value is not a number") as failed:
         spark.Spark().reduce(reduction)
     assert "far" not in str(failed.value)
 

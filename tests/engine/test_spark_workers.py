@@ -196,7 +196,7 @@ def test_what_workers_send_of_rows(how, more, schema):
     assert second.num_rows == 1
     strict = replace(reduction, policy=sdp.engine.OnInvalid.ERROR)
     with pytest.raises(
-        RuntimeError, match=r"^\[rows: a value is not an integer.* :rows\]$"
+        RuntimeError, match=r"^\[rows: a value is not a number.* :rows\]$"
     ) as refused:
         list(spark._RowReader(strict, (False,))(iter([batch])))
     assert "x" not in str(refused.value).replace("examples", "")[:30]

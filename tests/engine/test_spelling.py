@@ -121,10 +121,11 @@ def test_only_the_default_is_plain() -> None:
     [
         ({"decimal": ";"}, r"decimal=';' must be a point or a comma"),
         ({"strip": "$5"}, r"strip='\$5' must have no digits"),
-        ({"strip": "+"}, "signs or decimal mark"),
-        ({"strip": "$-"}, "signs or decimal mark"),
-        ({"strip": "."}, "signs or decimal mark"),
-        ({"strip": ",", "decimal": ","}, "signs or decimal mark"),
+        ({"strip": "+"}, "signs, parentheses"),
+        ({"strip": "$-"}, "signs, parentheses"),
+        ({"strip": "."}, "signs, parentheses"),
+        ({"strip": "()"}, "signs, parentheses"),
+        ({"strip": ",", "decimal": ","}, "signs, parentheses"),
         ({"dates": "DMY"}, "dates='DMY' must be one of iso, ymd, dmy, mdy"),
     ],
 )
@@ -146,6 +147,12 @@ def test_marks_that_are_part_of_the_number_are_refused(said: dict[str, str], mat
         ("kg 12 g", "kg"),
         ("€ 4", "€"),
         ("1 234 €", "€ "),
+        ("$-4", "$"),
+        ("(4.50)", ""),  # a loss
+        ("4.50-", ""),
+        ("18-24", ""),
+        ("12:30", ""),
+        ("<5", ""),
     ],
 )
 def test_the_marks_beside_a_number_are_named_once(text: str, marks: str) -> None:

@@ -570,8 +570,8 @@ class TestSpending:
         with pytest.raises(sdp.LedgerError) as caught:
             Spending(ledger=Ledger(path), dataset="people")
         assert str(caught.value) == (
-            f"{Ledger(path).path} has no budget for data set 'people' yet: state the budget (its epsilon and "
-            "delta) with the first release"
+            f"{Ledger(path).path} has no budget for data set 'people' yet: state it with the first release, "
+            "on the command line with budget_epsilon and budget_delta"
         )
 
     def test_a_folder_must_be_there(self, path):

@@ -18,6 +18,7 @@ DAYS = [
 ]
 TIMES = [datetime.combine(each, datetime.min.time()) + timedelta(hours=15) for each in DAYS]
 PROMISE = {"epsilon": 60.0, "model": "central", "rng": sdp.SeededWords(1)}
+_START = date(1970, 1, 1).toordinal()
 YEAR = {"lower": "2012-01-01", "upper": "2012-12-31"}
 
 
@@ -159,7 +160,7 @@ def test_dates_come_back_from_messages(tmp_path):
     sent = survey.prepare({"day": days}, rng=sdp.SeededWords(1)).randomize(tmp_path / "m.parquet")
     answer = sdp.SurveyAnswer.of(sdp.tally_file(sent.path))
     (row,) = answer["when"].to_dict()["estimate"]
-    assert row["value"].startswith("2024-03-15")
+    assert row["value"] in ("2024-03-15", "2024-03-16")
     names = [row["label"] for row in answer["thirds"].to_dict()["estimate"]]
     assert names == ["2024-03-01 to 2024-03-11", "2024-03-11 to 2024-04-01"]
     one = sdp.Question(
@@ -171,7 +172,7 @@ def test_dates_come_back_from_messages(tmp_path):
     asked = sdp.Survey.of(one, epsilon=9.0, delta=1e-6)
     alone = asked.prepare({"day": days}, rng=sdp.SeededWords(1), sent=True)
     found = sdp.Answer.of(sdp.tally_file(alone.randomize(tmp_path / "n.parquet").path))
-    assert found.to_dict()["estimate"][0]["value"].startswith("2024-03-15")
+    assert found.to_dict()["estimate"][0]["value"] in ("2024-03-15", "2024-03-16")
 
 
 @pytest.mark.parametrize(
@@ -193,3 +194,40 @@ def test_a_range_says_which_one(tmp_path, given, at, said):
     survey = sdp.Survey.of(one, epsilon=9.0, delta=1e-6)
     sent = survey.prepare({"x": given}, sent=True).randomize(tmp_path / "m.parquet")
     assert sdp.Answer.of(sdp.tally_file(sent.path)).picture.rows[0].label == said
+
+
+def test_days_that_are_out_of_range_are_named_as_days(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("day\n" + "2012-02-01 08:30\n" * 9 + "2011-12-31\n" * 9)
+    said = r"value '2011-12-31' in row 10 of .* is outside the domain 2012-01-01 \.\. 2012-12-31; to go on"
+    for data in (path, sdp.Files(path)):
+        with pytest.raises(sdp.DataError, match=said):
+            sdp.ask(data, "mean", column="day", **PROMISE, **YEAR)
+    path.write_text("day\n31/12/2012\n12/31/2012\n")
+    with pytest.raises(
+        sdp.DataError, match=r"value '12/31/2012' in row 2 of .* is not a date \(dates are"
+    ):
+        sdp.ask(sdp.Files(path, dates="dmy"), "mean", column="day", **PROMISE, **YEAR)
+
+
+def test_times_of_day_are_said_to_be_left_out():
+    noon = [datetime(2012, 6, 1, 12), datetime(2012, 6, 2, 12)] * 450
+    left_out = "Dates count as whole days: times of day are left out."
+    errors = "As numbers, dates are days since 1970-01-01; errors are in days."
+    assert [*sdp.ask(noon, "mean", **PROMISE, **YEAR).notes[:2]] == [left_out, errors]
+    edges = ["2012-01-01", "2012-06-02", "2013-01-01"]
+    binned = sdp.ask(noon, "bins", edges=edges, **PROMISE)
+    assert left_out in binned.notes
+    assert errors not in binned.notes
+
+
+def test_intervals_of_days_are_rounded_outwards():
+    half = [date(2012, 6, 1), date(2012, 6, 2)] * 450
+    answer = sdp.ask(half, "mean", **PROMISE, **YEAR)
+    low, high = answer.estimate.interval(0.95)
+    shown = answer.to_dict()["estimate"][0]
+    before, after = (
+        date.fromisoformat(shown[name]).toordinal() - _START for name in ("low", "high")
+    )
+    assert before <= low <= high <= after < high + 1
+    assert "2012-06-01 .. 2012-06-02" in str(answer)

@@ -12,7 +12,7 @@ PEOPLE = [True] * 60 + [False] * 140
 
 def test_every_answer_says_whom_its_interval_is_about():
     answer = sdp.ask(PEOPLE, "count", **CENTRAL)
-    said = "The interval is about these 200 people: it covers the noise, and no sampling error."
+    said = "The interval is about these 200 people: it covers the noise, but not sampling error."
     assert said in str(answer)
     assert said in answer.to_dict()["notes"]
     assert "population" not in answer.to_dict()

@@ -141,7 +141,7 @@ def test_nothing_is_known_of_a_mean_of_few_rows() -> None:
     table = {"who": [*range(20)], "km": [5] + [None] * 19}
     answer = of_rows(table=table, most=5, epsilon=0.1, on_invalid="drop")
     assert answer.estimate.interval(0.95) == (0.0, 30.0)
-    assert "nothing is known of the mean" in str(answer)
+    assert "nothing is known about the mean" in str(answer)
     assert "nothing is known" not in str(of_rows())
 
 

@@ -339,7 +339,7 @@ class TestLedger:
         assert ledger.datasets == ("east", "west")
 
     def test_the_first_release_states_the_budget(self, tmp_path):
-        with pytest.raises(sdp.LedgerError, match="state the budget"):
+        with pytest.raises(sdp.LedgerError, match="state it with the first release"):
             self.ask(tmp_path, budget=None)
 
     @pytest.mark.parametrize(

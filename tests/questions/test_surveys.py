@@ -588,8 +588,8 @@ def test_the_operator_alone_learns_how_many_values_became_something_else():
     above = sum(each > 10 for each in PEOPLE["minutes"].to_pylist())
     assert answer.for_operator == (
         "For you alone (exact, so not private): "
-        f"way: {buses:,} invalid values (unknown {buses:,}) became other. "
-        f"minutes: {above:,} invalid values (out_of_range {above:,}) were moved to the nearest end. "
+        f"way: {buses:,} invalid values (unknown {buses:,}) became other; "
+        f"minutes: {above:,} invalid values (out_of_range {above:,}) were moved to the nearest end; "
         f"home_by_way: {buses:,} invalid values (unknown {buses:,}) became other."
     )
     shown = [str(answer), json.dumps(answer.to_dict()), answer._repr_html_(), answer._page_body()]

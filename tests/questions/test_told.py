@@ -37,7 +37,7 @@ def answer(**more):
 PROMISE = f"rr: {RR.guarantee}."
 ROW = "Each row is taken to be one person, so the promise protects one row."
 PERSON = "The promise protects one person with all their rows."
-ABOUT = "The interval is about these 1,000 people: it covers the noise, and no sampling error."
+ABOUT = "The interval is about these 1,000 people: it covers the noise, but not sampling error."
 PUBLIC = Filter.read("age > 18", public=True)
 OPEN = Filter.read("age > 18")
 WHO = People.read("who")
@@ -293,7 +293,7 @@ class TestAnswersOfASurvey:
         assert "pet: histogram" in lines
         assert lines[-2:] == [f"{found.guarantee}.", ROW] or lines[-1] == ROW
         assert (
-            "The intervals are about these 200 people: they cover the noise, and no sampling error."
+            "The intervals are about these 200 people: they cover the noise, but not sampling error."
             in lines
         )
         assert any(line.startswith("NOT PRIVATE: the noise is seeded") for line in lines)
@@ -488,8 +488,7 @@ def test_dates_have_their_names(task, options, labels):
     found = sdp.ask(days, task, epsilon=50.0, model="central", **options)
     assert found.estimate.labels == labels
     assert any(
-        "Dates are counted in days since 1970-01-01, and so are their errors." in note
-        for note in found.notes
+        "Dates count as whole days: times of day are left out." in note for note in found.notes
     )
     if task == "histogram":
         table = {"d": days, "g": ["x", "y"] * 25}

@@ -352,7 +352,8 @@ def test_engines_and_files_agree(tmp_path, engine, kind):
 
 def test_a_person_that_no_question_can_reduce():
     with pytest.raises(
-        sdp.ParameterError, match="reduce='mean' must be one of one, first, last for a histogram"
+        sdp.ParameterError,
+        match="reduce='mean' must be one of one, 'first by COLUMN', 'last by COLUMN' for a histogram",
     ):
         ask(TRIPS, "histogram", column="way", categories=WAYS, reduce="mean")
     with pytest.raises(sdp.UnsupportedError, match="reduce needs person"):
@@ -436,7 +437,7 @@ def test_questions_of_two_units_are_refused():
         (SURVEY.replace('person = "who"', "person = 7"), "line 3: person=7 must be"),
         (
             SURVEY.replace('reduce = "last by day"', 'reduce = "sum"'),
-            "reduce='sum' must be one of one, first, last",
+            "reduce='sum' must be one of one, 'first by COLUMN', 'last by COLUMN'",
         ),
     ],
 )

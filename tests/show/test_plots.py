@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import replace
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +14,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp.cli import demo
 from shuffledp.core.analyzer import Estimate, NormalError
-from shuffledp.core.display import Curve, Number, Picture, as_text, draw_steps, find_steps
+from shuffledp.core.display import Curve, Moment, Number, Picture, as_text, draw_steps, find_steps
 from shuffledp.core.notebook import draw_distribution
 from shuffledp.show import estimates, style
 
@@ -491,6 +492,23 @@ def test_numbers_beside_intervals_stay_in_the_picture(interval):
     assert box.x1 <= axes.bbox.x1
 
 
+@pytest.mark.parametrize(
+    ("ends", "wanted"),
+    [
+        (("2020-01-01", "2025-01-01"), ["2020-01-01", "2022-01-01", "2024-01-01"]),
+        (("2020-01-05", "2020-12-20"), ["2020-04-01", "2020-07-01", "2020-10-01"]),
+        (("2020-01-05", "2020-01-07"), ["2020-01-05", "2020-01-06", "2020-01-07"]),
+    ],
+)  # fmt: skip
+def test_ticks_of_dates_are_days_that_people_know(ends, wanted):
+    axes = style.new_figure(8.0, 2.0).subplots()
+    low, high = (Moment(date.fromisoformat(end).toordinal() - 719_163) for end in ends)
+    style.write_dates_below(axes, low)
+    axes.set_xlim(low, high)
+    ticks = [f"{Moment(tick)}" for tick in axes.xaxis.get_major_locator()()]
+    assert ticks == wanted
+
+
 class TestGroups:
     options = MappingProxyType({"by": "way", "groups": ["car", "bus"]})
 
@@ -526,7 +544,7 @@ class TestGroups:
         [
             ((90, 20, 80, 10), "yes is the largest in both groups"),
             ((90, 20, 10, 10), "yes is the largest in 1 of 2 groups"),
-            ((20, 20, 10, 10), "No answer is clearly the largest in a group"),
+            ((20, 20, 10, 10), "No answer is clearly the largest in any group"),
         ],
     )
     def test_findings(self, values, finding):
@@ -534,6 +552,11 @@ class TestGroups:
         rows = tuple(Number(*row, 1.0, 0.0, 99.0) for row in zip(names, values, strict=True))
         shown = Picture(rows=rows, level=0.95, groups=("car", "car", "bus", "bus"))
         assert sdp.show.state_finding(shown) == finding
+
+    def test_quantiles_by_group_have_no_largest(self, tmp_path):
+        given = {**self.options, "lower": 0, "upper": 199, "at": [0.25, 0.75]}
+        drawn = draw(ask("quantiles", column="minutes", **given), tmp_path / "q.svg")
+        assert "largest" not in drawn
 
     def test_a_count_by_group_names_the_largest(self, tmp_path):
         drawn = draw(ask("count", column="home", **self.options), tmp_path / "n.svg")

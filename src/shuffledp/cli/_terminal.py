@@ -104,10 +104,17 @@ def _name_options(message: str) -> str:
     >>> _name_options("s.toml: 'colour' is not a field of a survey: epsilon, on_invalid")
     "s.toml: 'colour' is not a field of a survey: epsilon, on_invalid"
     """
-    from shuffledp.cli._options import BudgetOptions, OutputOptions, PrivacyOptions, TaskOptions
+    from shuffledp.cli import _options
 
-    groups = (PrivacyOptions, TaskOptions, OutputOptions, BudgetOptions)
-    options = {each.name for group in groups for each in fields(group)} | {"groups"}
+    groups = (
+        _options.PrivacyOptions,
+        _options.TaskOptions,
+        _options.GroupOptions,
+        _options.PeopleOptions,
+        _options.OutputOptions,
+        _options.BudgetOptions,
+    )
+    options = {each.name for group in groups for each in fields(group)}
     long = "|".join(sorted(each for each in options if "_" in each))
     names = re.compile(rf"`({'|'.join(sorted(options))})`|(?<![\w-])({long}|max_bits)(?!\w)")
     if _OF_A_SURVEY.search(message):

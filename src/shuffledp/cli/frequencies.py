@@ -53,7 +53,7 @@ def frequencies(
 ) -> None:
     r"""List how often the most frequent values occur, without naming them: how guessable are passwords?
 
-    Up to 1,000 people; --where leaves out others.
+    For up to 1,000 people: narrow a larger file down with --where.
 
     $ shuffledp frequencies people.csv --column minutes --where "way = 'tram'" \
         --epsilon 1

@@ -45,6 +45,8 @@ def learn(
 ) -> None:
     r"""Learn how a population is distributed over categories, and how far off that may be.
 
+    The categories are public knowledge: list them, or count codes with --k.
+
     $ shuffledp learn people.csv --column way --categories car,bus,train \
         --on-invalid drop --epsilon 1 --delta 1e-8
     """

@@ -75,9 +75,12 @@ def people_needed(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find how many people are enough for a question, in every model of trust.
+    r"""Find how many people are enough for a question, in every model of trust.
 
-    $ shuffledp people-needed histogram --k 64 --alpha 0.05 --epsilon 1 --delta 1e-8
+    Enough with the protocols of shuffledp: others might need fewer.
+
+    $ shuffledp people-needed histogram --k 64 --alpha 0.05 \
+        --epsilon 1 --delta 1e-8
     """
     with explain_errors():
         own = _collect(task, beta, error, k, law, coin, max_messages)

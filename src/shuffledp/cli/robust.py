@@ -43,6 +43,8 @@ def robust(
 ) -> None:
     r"""Answer a question so that a few liars cannot ruin it: the median of random groups.
 
+    It has no interval, and its error is larger than that of `run`: use it where people may lie.
+
     $ shuffledp robust count people.csv --column home --groups 5 \
         --epsilon 1 --delta 1e-6
     """

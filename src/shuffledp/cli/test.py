@@ -82,6 +82,8 @@ def test(
 ) -> None:
     r"""Test whether everybody's values are uniform, or have a known law: accept or reject.
 
+    A verdict is not an error: the exit code is 0 for both.
+
     $ shuffledp test people.csv --column home --k 2 \
         --distance 0.2 --epsilon 1 --delta 1e-8
     """

@@ -40,8 +40,8 @@ Place = tuple[float, float]
 class Moment(float):
     """Days since 1970-01-01 that are written as a date.
 
-    >>> f"{Moment(15890.4):,.0f}", Moment(1.5) + 1
-    ('2013-07-04', 2.5)
+    >>> f"{Moment(15890.4):,.0f}", f"{Moment(15889.6)}", Moment(1.5) + 1
+    ('2013-07-04', '2013-07-04', 2.5)
     """
 
     __slots__ = ()
@@ -50,9 +50,9 @@ class Moment(float):
 
     @property
     def when(self) -> datetime | None:
-        """The date; None if it is beyond the calendar."""
+        """The nearest date; None if it is beyond the calendar."""
         try:
-            return datetime(1970, 1, 1) + float(self) * self.step
+            return datetime(1970, 1, 1) + math.floor(float(self) + 0.5) * self.step
         except (OverflowError, ValueError):  # infinity is no integer
             return None
 
@@ -94,7 +94,9 @@ class Number(NamedTuple):
         """Return the fields for JSON, which has no infinity: None."""
         if type(self.value) is float and math.isfinite(sum(self[1:])):  # of a million, nearly all
             return dict(zip(Number._fields, self, strict=True))
-        return {name: _make_plain(value) for name, value in self._asdict().items()}
+        low, high = _round_end(self.low, ROUND_FLOOR, 0), _round_end(self.high, ROUND_CEILING, 0)
+        shown = self._replace(low=low, high=high) if isinstance(self.value, Moment) else self
+        return {name: _make_plain(value) for name, value in shown._asdict().items()}
 
 
 def _make_plain(value: str | float) -> str | float | None:
@@ -324,22 +326,31 @@ def write_digits(end: float, digits: int) -> str:
 
 
 def _round_end(end: float, way: str, places: int) -> float:
+    if isinstance(end, Moment):
+        return _round_moment(end, way)
     if abs(end) >= _HUGE:
         return _cut_digits(end, way, _HUGE_DIGITS)
-    if isinstance(end, Moment) or not math.isfinite(end):
+    if not math.isfinite(end):
         return end
     return float(_read_end(end).quantize(Decimal(1).scaleb(-places), rounding=way))
 
 
+def _round_moment(end: Moment, way: str) -> Moment:
+    """Return the day, or the second, before or after the end of an interval."""
+    return type(end)(_read_end(end).to_integral_value(way)) if math.isfinite(end) else end
+
+
 def _cut_digits(end: float, way: str, digits: int) -> float:
-    if isinstance(end, Moment) or not math.isfinite(end):
+    if isinstance(end, Moment):
+        return _round_moment(end, way)
+    if not math.isfinite(end):
         return end
     return float(Context(prec=digits, rounding=way).plus(_read_end(end)))
 
 
 def _read_end(end: float) -> Decimal:
     """Return a number without the last digit of a float, so that 0.1 + 0.2 is 0.3."""
-    return Decimal(f"{end:.15g}")
+    return Decimal(f"{float(end):.15g}")
 
 
 def shorten_label(label: str, width: int = _LABEL) -> str:

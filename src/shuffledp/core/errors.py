@@ -33,6 +33,17 @@ def show_value(value: object) -> str:
     return f"{whole[:half]} ... {whole[-half:]}"[:_LONGEST]
 
 
+def tell_value(value: object, place: str = "") -> str:
+    """Say which value an error is about, and where it stands.
+
+    >>> tell_value(7, "in row 3"), tell_value(None, "in row 3"), tell_value(None)
+    ('value 7 in row 3', 'the value in row 3', 'a value')
+    """
+    if value is None:
+        return f"the value {place}" if place else "a value"
+    return f"value {show_value(value)} {place}".rstrip()
+
+
 class ShuffledpError(Exception):
     """The root of every error that shuffledp raises on purpose."""
 
@@ -71,7 +82,7 @@ class PositionError(DataError):
     """
 
     def __init__(self, value: object, position: int, complaint: str) -> None:
-        super().__init__(f"value {show_value(value)} at position {position} {complaint}")
+        super().__init__(f"{tell_value(value, f'at position {position}')} {complaint}")
         self.value = value
         self.position = position
         self.complaint = complaint

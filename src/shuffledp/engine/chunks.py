@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from shuffledp.core.analyzer import Analyzer, Tally
 from shuffledp.core.arrays import Bools, Codes, Counts
-from shuffledp.core.errors import DataError, ParameterError, PositionError, show_value
+from shuffledp.core.errors import DataError, ParameterError, PositionError, tell_value
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import (
     Messages,
@@ -208,7 +208,7 @@ def code_chunk(coder: Coder, chunk: Chunk) -> Coded:
         if chunk.file is None:
             raise error.move(chunk.row) from None
         place = f"row {chunk.place_of(error.position) + 1} of {chunk.file}"
-        raise DataError(f"value {show_value(error.value)} in {place} {error.complaint}") from None
+        raise DataError(f"{tell_value(error.value, f'in {place}')} {error.complaint}") from None
     except DataError as error:
         if chunk.file is None:
             raise

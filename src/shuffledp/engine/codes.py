@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Bools, Codes
+from shuffledp.core.display import MOMENTS
 from shuffledp.core.domain import (
     PLACE_BITS,
     Bins,
@@ -72,9 +73,18 @@ from shuffledp.engine.values import (
 FAULTS = ("null", "unknown", "out_of_range", "nan")
 """Why a value is not in the domain: missing; not a category or not a number; out of range; NaN."""
 
+SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
+"""What must be said of every answer with a seed."""
+LEFT_OUT = "how many values were left out, and so n, is exact: that somebody's value was left out is not protected"
+"""What must be said of every answer whose invalid values were dropped."""
+FILTERED = "n is the exact number of people whom a filter takes: no noise protects who they are"
+"""What messages say of a filter, whose words stay with the data."""
 _DECIMAL = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+")
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+")
 _WITH_DIGITS = re.compile(r"[^0-9A-Za-z]*[0-9][^A-Za-z]*")  # 12 %, $4.50, 1 234; not A4
+_DATA_FILE = re.compile(r".+\.(csv|tsv|parquet|arrow|feather|jsonl|ndjson|json)(\.gz|\.zst|\.bz2)?")
+# as accountants write one: (4.50), or 4.50-
+_LOSS = re.compile(r"[^0-9]*\([^0-9]*[0-9][0-9.,]*[^0-9]*\)[^0-9]*|[^0-9]*[0-9][0-9.,]*\s*-")
 _DATE = re.compile(rf"{LIKE_DATE}(?:[ T].*)?")
 
 OTHER = "other"
@@ -273,6 +283,8 @@ class Coder:
 
     domain: Domain
     on_invalid: OnInvalid
+    moments: str | None = None
+    """What dates are counted in, days or seconds since 1970-01-01: errors write them as dates."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "on_invalid", OnInvalid.read(self.on_invalid))
@@ -284,7 +296,7 @@ class Coder:
             )
 
     @classmethod
-    def for_part(cls, domain: Domain, on_invalid: OnInvalid) -> "Coder":
+    def for_part(cls, domain: Domain, on_invalid: OnInvalid, moments: str | None = None) -> "Coder":
         """Return the policy for one column of a survey: an action that does not apply to it becomes an error.
 
         >>> policy = OnInvalid.read("other,clamp")
@@ -300,7 +312,7 @@ class Coder:
         errors: dict[str, Any] = {
             fault: Action.ERROR for each in useless for fault in on_invalid.faults_with(each)
         }
-        return cls(domain=domain, on_invalid=replace(on_invalid, **errors))
+        return cls(domain=domain, on_invalid=replace(on_invalid, **errors), moments=moments)
 
     @property
     def largest(self) -> int:
@@ -350,8 +362,12 @@ class Coder:
         position = int(np.argmax(refused))
         fault = int(faults[position])
         value = array[position].as_py()
-        said = _complain(fault, self.domain)
         fraction = _is_fraction(value, self.domain)
+        said = _complain(fault, self.domain, fraction=fraction)
+        if self.moments is not None and fault == OUT_OF_RANGE:
+            value, said = _write_moments(value, self.domain, self.moments)
+        elif self.moments is not None and fault != NULL and not fraction:
+            said = "is not a date"
         doubtful = fault == UNKNOWN or isinstance(value, date)
         meant = _suspect(value, self.domain) if doubtful and not fraction else ""
         # To leave out what was only written in another way would leave out a part of the range.
@@ -368,12 +384,24 @@ class Coder:
         for position in np.flatnonzero(faults == UNKNOWN).tolist():
             value = array[position].as_py()
             if _is_fraction(value, self.domain):
-                said = _complain(UNKNOWN, self.domain)
-                raise PositionError(
-                    value, position, f"{said}; on_invalid does not leave out fractions"
-                )
+                said = _complain(UNKNOWN, self.domain, fraction=True)
+                rule = "; on_invalid does not leave out fractions"
+                raise PositionError(value, position, said + rule)
 
 
+def _write_moments(value: object, domain: Any, moments: str) -> tuple[object, str]:
+    """Return a date that is out of range, and what is wrong with it, as dates are written.
+
+    >>> _write_moments("15890", Integers(lower=0, upper=365), "days")
+    ('2013-07-04', 'is outside the domain 1970-01-01 .. 1971-01-01')
+    """
+    make = MOMENTS[moments]
+    with suppress(TypeError, ValueError):
+        value = f"{make(value)}"  # type: ignore[arg-type]
+    return value, f"is outside the domain {make(domain.lower)} .. {make(domain.upper)}"
+
+
+_REALS = "for real numbers, write an end with a point, such as 0.0, or give `steps`"
 _IS_DATE = " (it is a date: ends may be dates, such as 2024-12-31)"
 
 
@@ -399,12 +427,18 @@ def _suspect(value: object, domain: Domain) -> str:
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
     (' (decimals have a point; `decimal` declares commas)', ' (true_value says which one is yes)')
     >>> _suspect("$27.60", Reals(lower=0, upper=250, steps=10))
-    " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` '$' removes them)"
+    " (write numbers without units and spaces, as 1234.5; for files, `strip` '$' removes them)"
+    >>> _suspect("(27.60)", Reals(lower=0, upper=250, steps=10))
+    ' (write negative numbers as -1234.5)'
     """
     if isinstance(value, date) and isinstance(domain, Integers | Reals | Cells | Bins):
         return _IS_DATE
-    if not isinstance(value, str):
+    if not isinstance(value, str) or isinstance(domain, Texts | Keys):
         return ""
+    if _DATA_FILE.fullmatch(value.strip()):
+        return (
+            " (a list of strings is a column of values; several files are Path objects, or Files)"
+        )
     if isinstance(domain, Bits):
         return " (true_value says which one is yes)"
     moment = read_moment(value.strip())
@@ -425,13 +459,17 @@ def _suspect(value: object, domain: Domain) -> str:
             _DATE,
             f" (dates are written 2024-12-31; {OTHER_DATES})",
         ),
-        (
-            _WITH_DIGITS,
-            " (write numbers without units, signs and spaces, as 1234.5; for files, `strip` "
-            f"'{name_marks(value.strip())}' removes them)",
-        ),
+        (_LOSS, " (write negative numbers as -1234.5)"),
+        (_WITH_DIGITS, _name_units(value.strip())),
     )
     return next((hint for pattern, hint in known if pattern.fullmatch(value.strip())), "")
+
+
+def _name_units(text: str) -> str:
+    marks = name_marks(text)
+    if not marks:
+        return " (write numbers as 1234.5)"
+    return f" (write numbers without units and spaces, as 1234.5; for files, `strip` '{marks}' removes them)"
 
 
 def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
@@ -458,7 +496,7 @@ def _advise(fault: int, domain: Domain, policy: OnInvalid) -> str:
     return f"; to go on: on_invalid {' or '.join(ways)}"
 
 
-def _complain(fault: int, domain: Domain) -> str:
+def _complain(fault: int, domain: Domain, *, fraction: bool = False) -> str:
     if isinstance(domain, Texts | Keys):
         return domain.complain(fault)
     if fault == NULL:
@@ -466,8 +504,7 @@ def _complain(fault: int, domain: Domain) -> str:
     if isinstance(domain, Integers | Reals | Cells | Bins) and fault == OUT_OF_RANGE:
         return f"is outside the domain {domain.lower!r} .. {domain.upper!r}"
     if isinstance(domain, Integers | Reals | Cells | Bins):
-        integer = "is not an integer (for real numbers, give steps, or ends such as 0.0)"
-        return integer if isinstance(domain, Integers) else "is not a number"
+        return f"is not an integer ({_REALS})" if fraction else "is not a number"
     if isinstance(domain, Bits):
         return "is neither true nor false"
     if isinstance(domain, Categories):

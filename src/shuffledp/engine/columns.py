@@ -227,7 +227,9 @@ def _choose(
 ) -> str:
     if column in columns:
         if columns.count(column) > 1:
-            raise DataError(f"{where} has two columns of the same name: {column!r}")
+            raise DataError(
+                f"{where} has {columns.count(column)} columns named {column!r}: rename them"
+            )
         return column
     several = (*columns, *of_folders)
     listed = ", ".join(map(repr, several[:20])) + (", ..." if len(several) > 20 else "")
@@ -246,6 +248,8 @@ def _name_columns(data: Any) -> Any:
     """Return the names of the columns of a table; None if it is values."""
     if isinstance(data, Mapping):
         return list(data)
+    if isinstance(data, np.ndarray):
+        return data.dtype.names  # None, unless it is structured
     # PyArrow calls them column_names, pandas and Polars columns; asking by name imports none of them.
     names = getattr(data, "column_names", None)
     return getattr(data, "columns", None) if names is None else names
@@ -262,7 +266,7 @@ def take_column(
     """Return a column in memory: values, or a table and the name of one of its columns.
 
     Values are a list, a NumPy array, a pandas or Polars Series, or an Arrow array. A table is a pandas
-    or Polars DataFrame, an Arrow table, or a dictionary of columns.
+    or Polars DataFrame, an Arrow table, a structured NumPy array, or a dictionary of columns.
 
     >>> take_column([1, None, 3]).rows
     3

@@ -216,7 +216,8 @@ def read_codes(
 
 def _make_coder(column: Column, domain: Domain, on_invalid: OnInvalid) -> Coder:
     whole = re.fullmatch(r"u?int\d+", column.type) is not None
-    return Coder(domain=as_integers(domain) if whole else domain, on_invalid=on_invalid)
+    read = as_integers(domain) if whole else domain
+    return Coder(domain=read, on_invalid=on_invalid, moments=column.moments)
 
 
 def _is_groupable(domain: Domain) -> bool:

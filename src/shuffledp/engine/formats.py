@@ -26,6 +26,7 @@ import re
 import shutil
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -473,8 +474,9 @@ def _describe_csv(file: DataFile, given: Files) -> DataFile:
     columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter), [])
     if not any(columns):
         raise DataError(f"{file.path} has no header line with the names of its columns")
-    if len(set(columns)) < len(columns):
-        raise DataError(f"{file.path} has two columns of the same name")
+    for name, times in Counter(columns).items():
+        if times > 1:
+            raise DataError(f"{file.path} has {times} columns named {name!r}: rename them")
     return _guess_rows(replace(file, delimiter=delimiter), columns, sample, skip=1)
 
 
@@ -663,4 +665,10 @@ def _summarize(error: Exception) -> str:
     advice = ("Possible", "Try ", "To correctly parse")
     stop = next((i for i, line in enumerate(lines) if line.startswith(advice)), len(lines))
     said = [line for line in lines[:stop] if line and not line.startswith("Original Line")]
-    return "; ".join(said)[:300] or type(error).__name__
+    whole = "; ".join(said)[:300] or type(error).__name__
+    return _FIELDS.sub(r"line \1 does not have the \2 fields of the header, but \3", whole)
+
+
+_FIELDS = re.compile(
+    r".*CSV Error on Line: (\d+);.*Expected Number of Columns: (\d+) Found: (\d+).*", re.DOTALL
+)

@@ -44,7 +44,7 @@ from shuffledp.core.errors import (
     MismatchError,
     ParameterError,
     PositionError,
-    show_value,
+    tell_value,
 )
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource, forget, randomize
@@ -311,7 +311,7 @@ def find_row(job: Job, error: DataError) -> NoReturn:
 def refuse_value(job: Job, error: DataError) -> NoReturn:
     """Refuse a value whose row nobody knows."""
     said = (
-        f"value {show_value(error.value)} {error.complaint}"
+        f"{tell_value(error.value)} {error.complaint}"
         if isinstance(error, PositionError)
         else error
     )
@@ -383,7 +383,7 @@ def _count_grouped(
     on_invalid: OnInvalid,
 ) -> CodeCounts:
     jobs = [
-        Job(column=column, coder=Coder.for_part(part, on_invalid))
+        Job(column=column, coder=Coder.for_part(part, on_invalid, column.moments))
         for column, part in zip(columns, domain.parts, strict=True)
     ]
     counts = np.zeros(domain.size, dtype=np.int64)
@@ -483,7 +483,7 @@ class _Read(NamedTuple):
 
 
 def _read_codes(column: Column, domain: Domain, policy: OnInvalid, rng: WordSource | None) -> _Read:
-    coder = Coder.for_part(domain, policy)
+    coder = Coder.for_part(domain, policy, column.moments)
     kind = np.min_scalar_type(domain.size - 1)
     words = SecureWords() if rng is None else rng
     pieces = [_Read(np.zeros(0, kind), np.zeros(0, np.bool_), np.zeros(0, np.uint8))]

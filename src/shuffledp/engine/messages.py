@@ -16,7 +16,7 @@ power failure), but let nobody else read the disk.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -50,12 +50,25 @@ from shuffledp.engine.chunks import (
     encode_codes,
     work_on_chunks,
 )
-from shuffledp.engine.codes import Coded, Coder, OnInvalid
+from shuffledp.engine.codes import FILTERED, LEFT_OUT, SEEDED, Coded, Coder, OnInvalid
 from shuffledp.engine.columns import Column, open_column
-from shuffledp.engine.formats import DataFile, Format, Paths, explain_unreadable, open_arrow
+from shuffledp.engine.formats import (
+    DataFile,
+    Format,
+    Paths,
+    explain_unreadable,
+    find_files,
+    open_arrow,
+)
 from shuffledp.engine.output import explain_unwritable, stage
-from shuffledp.engine.tallies import Collected, Form, describe, restore
-from shuffledp.numerics.entropy import SecureWords
+from shuffledp.engine.tallies import (
+    Collected,
+    Form,
+    describe,
+    read_not_private,
+    restore,
+)
+from shuffledp.numerics.entropy import SecureWords, SeededWords
 from shuffledp.protocols.bundle import BundleAnalyzer
 from shuffledp.protocols.one_question import OneQuestionAnalyzer
 
@@ -92,12 +105,14 @@ def randomize_file(
     report: Report | None = None,
     found: Headcount | None = None,
     form: Form | None = None,
+    not_private: Sequence[str] = (),
 ) -> Randomized:
     """Write the messages of everybody in the column, shuffled and without owners, to a new file.
 
     A seed reproduces the messages, but never their order: it always comes from secure words. `found`
     is what `headcount` said about this column: codes that it kept are not read again. `form` says what was
-    asked, if it was a question by group.
+    asked, if it was a question by group. The file says what no noise protects: a seed, a filter, values that were
+    left out, and what else is `not_private`.
 
     >>> from tempfile import TemporaryDirectory
     >>> from shuffledp import SeededWords, protocols
@@ -117,7 +132,21 @@ def randomize_file(
     job = Job.of(column, coder, report, found)
     labels = declared.names if form is None and isinstance(declared, Categories) else None
     parts = [_Part(job, protocol, lambda payload: payload)]
-    return _send(protocol, parts, out, describe(protocol, labels, form), rng, threads)
+    exposed = _expose(not_private, rng, column, coder.on_invalid)
+    return _send(protocol, parts, out, describe(protocol, labels, form, exposed), rng, threads)
+
+
+def _expose(
+    not_private: Sequence[str], rng: WordSource | None, column: Column, policy: OnInvalid
+) -> tuple[str, ...]:
+    where = column.where
+    filtered = where is not None and not where.public and not where.private
+    own = {
+        SEEDED: isinstance(rng, SeededWords),
+        FILTERED: filtered,
+        LEFT_OUT: policy.drops and not column.reduced,
+    }
+    return tuple(dict.fromkeys([*(said for said, true in own.items() if true), *not_private]))
 
 
 def randomize_bundle(
@@ -128,6 +157,7 @@ def randomize_bundle(
     form: Form,
     rng: WordSource | None = None,
     threads: int | None = None,
+    not_private: Sequence[str] = (),
 ) -> Randomized:
     """Return the same for a bundle: the messages of all parts, each with the number of its part, in one order.
 
@@ -139,7 +169,7 @@ def randomize_bundle(
         _Part(job, part, partial(analyzer.tag, number))
         for number, (job, part) in enumerate(zip(jobs, analyzer.parts, strict=True))
     )
-    return _send(protocol, parts, out, describe(protocol, None, form), rng, threads)
+    return _send(protocol, parts, out, describe(protocol, None, form, not_private), rng, threads)
 
 
 class _Part(NamedTuple):
@@ -297,8 +327,12 @@ def _as_numpy(array: Any) -> NDArray[Any]:
 
 def tally_file(paths: Paths) -> Collected:
     """Tally files of messages, which must belong to the same protocol; see `randomize_file`."""
-    column = open_column(paths, _COLUMN)
-    first, *others = map(_tally, column.files)
+    for file in find_files(paths):
+        if not file.remote and not file.has(_COLUMN):
+            raise DataError(
+                f"{file.path} has no messages of shuffledp in it: `randomize` writes them"
+            )
+    first, *others = map(_tally, open_column(paths, _COLUMN).files)
     return reduce(add, others, first)
 
 
@@ -315,7 +349,8 @@ def _tally(file: DataFile) -> Collected:
     wanted = about["messages"]
     if seen != wanted:
         raise DataError(f"{path} is damaged: it has {seen} messages and should have {wanted}")
-    return Collected(protocol=protocol, tally=tally, labels=labels, form=form)
+    exposed = read_not_private(about, path)
+    return Collected(protocol=protocol, tally=tally, labels=labels, form=form, not_private=exposed)
 
 
 def _tally_pieces(
@@ -386,7 +421,7 @@ def _read_about(metadata: dict[bytes, bytes] | None, path: str) -> dict[str, Any
     except (KeyError, ValueError):
         about = None
     if not isinstance(about, dict) or about.get("kind") != _KIND:
-        raise DataError(f"{path} has no messages of shuffledp in it")
+        raise DataError(f"{path} has no messages of shuffledp in it: `randomize` writes them")
     for name in ("users", "messages"):
         if not isinstance(about.get(name), int) or about[name] < 0:
             raise DataError(f"{path} does not say how many {name} there are")

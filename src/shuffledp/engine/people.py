@@ -12,7 +12,7 @@ rows, bit by bit; as soon as something must be refused, with its row, the rows a
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -237,13 +237,13 @@ class People:
         <Reduce.MEAN: 'mean'>
         >>> People.read("visitor", reduce="sum").choose(Count.declare({}).task)
         Traceback (most recent call last):
-        shuffledp.core.errors.ParameterError: reduce='sum' must be one of any, all, one, first, last for a count
+        shuffledp.core.errors.ParameterError: reduce='sum' must be one of any, all, one, 'first by COLUMN', 'last by COLUMN' for a count
         """
         allowed = _list_reductions(task)
         if self.reduce is None:
             return allowed[0]
         if self.reduce not in allowed:
-            listed = ", ".join(each.value for each in allowed)
+            listed = _list(each.value for each in allowed)
             raise ParameterError(
                 "reduce", self.reduce.value, f"must be one of {listed} for {say_of(task.name)}"
             )
@@ -309,9 +309,20 @@ _Kind = TypeVar("_Kind", bound=Enum)
 def _find(kind: type[_Kind], name: str, value: str, said: str | None = None) -> _Kind:
     known = {str(each.value): each for each in kind}
     if value not in known:
-        listed = ", ".join(known)
-        raise ParameterError(name, value if said is None else said, f"must be one of {listed}")
+        raise ParameterError(
+            name, value if said is None else said, f"must be one of {_list(known)}"
+        )
     return known[value]
+
+
+def _list(known: Iterable[str]) -> str:
+    """List values as they are given.
+
+    >>> _list(["sum", "last"])
+    "sum, 'last by COLUMN'"
+    """
+    ordered = (Reduce.FIRST.value, Reduce.LAST.value)
+    return ", ".join(f"'{each} by COLUMN'" if each in ordered else each for each in known)
 
 
 POINT_BITS = 52

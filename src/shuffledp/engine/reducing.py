@@ -27,7 +27,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Bools
 from shuffledp.core.domain import Bins, Bits, Categories, Cells, Domain, Integers, Reals
-from shuffledp.core.errors import DataError, PositionError, show_value
+from shuffledp.core.errors import DataError, PositionError, show_value, tell_value
 from shuffledp.core.randomizer import WordSource
 from shuffledp.engine.codes import Action, Coder, OnInvalid
 from shuffledp.engine.columns import Column, read_arrays
@@ -141,7 +141,7 @@ class Reduced(NamedTuple):
     groups: Column | None
     """The groups of the same people; None unless they were asked for."""
     rows: int
-    """How many rows were read: not covered by the promise."""
+    """How many rows were read, also those that name nobody: not covered by the promise."""
     taken: int
     """How many of them counted: valid, taken by the filter, and not beyond `max_rows`."""
     counts: Any
@@ -149,7 +149,7 @@ class Reduced(NamedTuple):
 
     def tell(self) -> str:
         """Say what the operator may know, and nobody else."""
-        return f"For you alone (exact, so not private): {self.rows:,} rows were read, and {self.taken:,} of them count."
+        return f"{self.rows:,} rows were read, and {self.taken:,} of them count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Reduction:
         if self.kind == "none":
             return pa.array(np.zeros(len(plain), np.int64)), np.ones(len(plain), dtype=np.bool_)
         if self.kind in ("codes", "text"):
-            coded = Coder.for_part(self.domain, self.policy).codes(plain)
+            coded = Coder.for_part(self.domain, self.policy, self.column.moments).codes(plain)
             if self.kind == "text":
                 return plain.cast(pa.string()), coded.valid
             return pa.array(coded.codes.astype(np.int64)), coded.valid
@@ -294,7 +294,7 @@ class Reduction:
             faults = np.where(faults == OUT_OF_RANGE, 0, faults).astype(np.uint8)
         valid = np.ones(len(plain), dtype=np.bool_)
         if faults is not None:
-            Coder.for_part(self.domain, self.policy).refuse(plain, faults)
+            Coder.for_part(self.domain, self.policy, self.column.moments).refuse(plain, faults)
             valid = ~self.policy.choose(faults, Action.DROP)
         return pa.array(self._write_numbers(values, whole=whole)), valid
 
@@ -606,7 +606,7 @@ def _place(error: PositionError, rows: Rows, places: Any) -> DataError:
     if rows.file is None:
         return error.move(position - error.position)
     place = f"row {position + 1} of {rows.file}"
-    return DataError(f"value {show_value(error.value)} in {place} {error.complaint}")
+    return DataError(f"{tell_value(error.value, f'in {place}')} {error.complaint}")
 
 
 def list_whole(column: Column) -> tuple[bool, ...]:
@@ -640,7 +640,8 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
             people, rows = _fetch(connection, query), count_rows(connection, reduction)
         if is_clean(reduction, people, rows):
             return reduction.finish(people, rows)
-    batches = _make_batches(reduction, whole, threads)
+    found = _Found()
+    batches = _make_batches(reduction, whole, threads, found)
     if reduction.people is None:
         return mask_rows(reduction, list(batches))
     first = next(batches, None)
@@ -649,7 +650,7 @@ def reduce_here(reduction: Reduction, threads: int | None = None) -> Reduced:
     with connect(threads) as connection:
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         connection.register("rows_read", reader)
-        return reduction.finish(_fetch(connection, reduction.write_query()))
+        return reduction.finish(_fetch(connection, reduction.write_query()), found.rows)
 
 
 def _fetch(connection: Any, query: str) -> Any:
@@ -659,10 +660,17 @@ def _fetch(connection: Any, query: str) -> Any:
         return pa.Table.from_batches(list(batches), batches.schema)
 
 
+@dataclass(slots=True)
+class _Found:
+    rows: int = 0
+    """How many rows were read, also of nobody."""
+
+
 def _make_batches(
-    reduction: Reduction, whole: tuple[bool, ...], threads: int | None
+    reduction: Reduction, whole: tuple[bool, ...], threads: int | None, found: _Found
 ) -> Iterator[Any]:
     for rows in read_rows(reduction.column, reduction.names, threads):
+        found.rows += len(rows.arrays[reduction.column.name])
         yield reduction.read(rows, whole)
 
 

@@ -40,7 +40,7 @@ from shuffledp.core.errors import (
     PositionError,
     ShuffledpError,
     UnsupportedError,
-    show_value,
+    tell_value,
 )
 from shuffledp.core.protocol import ShuffleProtocol
 from shuffledp.core.randomizer import Randomizer, WordSource, tape_width
@@ -282,7 +282,7 @@ class _Work:
         try:
             yield _send(self._count_cells(batches))
         except PositionError as error:
-            yield _fail(f"value {show_value(error.value)} {error.complaint}")
+            yield _fail(f"{tell_value(error.value)} {error.complaint}")
         except ShuffledpError as error:
             yield _fail(str(error))
 

@@ -5,6 +5,7 @@ or in April.
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,17 @@ _BETWEEN = "[. '\u00a0\u202f\u2019]"  # between the thousands of a number with a
 _THOUSANDS = rf"^\s*[-+]?[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:,[0-9]+)?\s*$"
 _COMMA = r"^(\s*[-+]?[0-9]*),([0-9]+(?:[eE][-+]?[0-9]+)?\s*)$"
 _BARE = r"^[-+0-9.,'\s]*[0-9][-+0-9.,'\s]*(?:[eE][-+]?[0-9]+)?\s*$"
-_YEAR_LAST = r"^\s*([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})(\s*$|[ T].*$)"
-_YEAR_FIRST = r"^\s*([0-9]{4})[./-]([0-9]{1,2})[./-]([0-9]{1,2})(\s*$|[ T].*$)"
+_MONTH = "(0?[1-9]|1[0-2])"
+_DAY = "(0?[1-9]|[12][0-9]|3[01])"
+_YEAR = "([0-9]{4})"
+_TIME = r"(\s*$|[ T].*$)"
 _ONE_DIGIT = r"^([0-9]{4}(?:-[0-9]{2})?)-([0-9])(-|\s*$|[ T])"
+_UNITS = "%‰°'\u2019"  # and the signs of currencies
 ORDERS = {
     "iso": ("", ""),
-    "ymd": (_YEAR_FIRST, r"\1-\2-\3\4"),
-    "dmy": (_YEAR_LAST, r"\3-\2-\1\4"),
-    "mdy": (_YEAR_LAST, r"\3-\1-\2\4"),
+    "ymd": (rf"^\s*{_YEAR}[./-]{_MONTH}[./-]{_DAY}{_TIME}", r"\1-\2-\3\4"),
+    "dmy": (rf"^\s*{_DAY}[./-]{_MONTH}[./-]{_YEAR}{_TIME}", r"\3-\2-\1\4"),
+    "mdy": (rf"^\s*{_MONTH}[./-]{_DAY}[./-]{_YEAR}{_TIME}", r"\3-\1-\2\4"),
 }
 """How a date is written: its pattern, and what makes 2024-12-31 of its three numbers."""
 LIKE_DATE = "[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"
@@ -40,11 +44,13 @@ class Spelling:
     ['1234.5', 'a €', None]
     >>> Spelling(dates="dmy").respell(pa.array(["31.12.2024", "1/2/2024 08:30", "1.2.24"])).to_pylist()
     ['2024-12-31', '2024-02-01 08:30', '1.2.24']
+    >>> Spelling(dates="dmy").respell(pa.array(["12/31/2024"])).to_pylist()  # no 31st month
+    ['12/31/2024']
     >>> Spelling(dates="ymd").respell(pa.array(["2024/1/2", "2024.12.31T08:30"])).to_pylist()
     ['2024-01-02', '2024-12-31T08:30']
     >>> Spelling(strip="-")
     Traceback (most recent call last):
-    shuffledp.core.errors.ParameterError: strip='-' must have no digits, signs or decimal mark: they are the number
+    shuffledp.core.errors.ParameterError: strip='-' must have no digits, signs, parentheses (a sign, too) or decimal mark: they are the number
     """
 
     decimal: str = "."
@@ -57,8 +63,8 @@ class Spelling:
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
             raise ParameterError("decimal", self.decimal, "must be a point or a comma")
-        if any(each.isdigit() or each in f"+-{self.decimal}" for each in self.strip):
-            wanted = "must have no digits, signs or decimal mark: they are the number"
+        if any(each.isdigit() or each in f"+-(){self.decimal}" for each in self.strip):
+            wanted = "must have no digits, signs, parentheses (a sign, too) or decimal mark: they are the number"
             raise ParameterError("strip", self.strip, wanted)
         if self.dates not in ORDERS:
             raise ParameterError("dates", self.dates, f"must be one of {', '.join(ORDERS)}")
@@ -114,10 +120,20 @@ def _respell_dates(texts: Any, pattern: str, order: str) -> Any:
 def name_marks(text: str) -> str:
     """Return the characters beside a number that `strip` would leave out.
 
+    What may be more than a unit (12:30, 18-24, <5, and a loss of (4.50)) is not left out: the number would be another.
+
     >>> name_marks("$1,234.50"), name_marks("12 %"), name_marks("1 234"), name_marks("4,78 €")
     ('$,', '%', ' ', '€')
+    >>> name_marks("12:30"), name_marks("18-24"), name_marks("(4.50)")
+    ('', '', '')
     """
+    if not re.fullmatch(r"[^-+0-9]*[-+]?[^-+0-9]*[0-9][^-+]*", text):
+        return ""
     own = "".join(dict.fromkeys(re.sub(r"[-+0-9.,\s]", "", text)))
+    if not all(
+        each.isalpha() or unicodedata.category(each) == "Sc" or each in _UNITS for each in own
+    ):
+        return ""
     commas = re.search(r"[0-9],[0-9]{3}[.,]", text)
     gap = re.search(r"[0-9] [0-9]", text)
     return own + ("," if commas else "") + (" " if gap else "")

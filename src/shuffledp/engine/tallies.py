@@ -276,6 +276,8 @@ class Collected:
     """How many people each shuffle had; () where all of them were in one."""
     honest: float | None = None
     """The share of the people of each shuffle that is assumed honest; None: as planned."""
+    not_private: tuple[str, ...] = ()
+    """What no noise protects, in words."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shuffles", self.shuffles or (self.tally.users,))
@@ -324,7 +326,10 @@ class Collected:
         if self.form != other.form:
             raise MismatchError("tallies of different questions do not add")
         return replace(
-            self, tally=self.tally + other.tally, shuffles=self.shuffles + other.shuffles
+            self,
+            tally=self.tally + other.tally,
+            shuffles=self.shuffles + other.shuffles,
+            not_private=tuple(dict.fromkeys(self.not_private + other.not_private)),
         )
 
 
@@ -342,7 +347,7 @@ def write_tally(collected: Collected, path: str | Path) -> Path:
     """
     content = {
         "kind": _KIND,
-        **describe(collected.protocol, collected.labels, collected.form),
+        **describe(collected.protocol, collected.labels, collected.form, collected.not_private),
         "users": collected.tally.users,
         "shuffles": list(collected.shuffles),
         "counts": collected.tally.counts.tolist(),
@@ -375,7 +380,12 @@ def read_tally(path: str | Path) -> Collected:
     try:
         tally = Tally(counts=np.array(counts, dtype=np.int64), users=users)
         collected = Collected(
-            protocol=protocol, tally=tally, labels=labels, form=form, shuffles=tuple(shuffles)
+            protocol=protocol,
+            tally=tally,
+            labels=labels,
+            form=form,
+            shuffles=tuple(shuffles),
+            not_private=read_not_private(content, str(path)),
         )
     except (OverflowError, ShuffledpError) as error:
         raise DataError(f"{path} is damaged: {error}") from error
@@ -420,7 +430,10 @@ def _measure_shape(protocol: ShuffleProtocol) -> tuple[int, ...]:
 
 
 def describe(
-    protocol: ShuffleProtocol, labels: tuple[str, ...] | None, form: Form | None = None
+    protocol: ShuffleProtocol,
+    labels: tuple[str, ...] | None,
+    form: Form | None = None,
+    not_private: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what a file says about its protocol, as JSON has it.
 
@@ -435,7 +448,20 @@ def describe(
         "law": _hash_law(protocol),
         "labels": None if labels is None else list(labels),
         **({} if form is None else {"form": form.to_dict()}),
+        **({"not_private": list(not_private)} if not_private else {}),
     }
+
+
+def read_not_private(content: Mapping[str, Any], path: str) -> tuple[str, ...]:
+    """Read what no noise protects, as `describe` wrote it down.
+
+    >>> read_not_private({"not_private": ["the noise is seeded"]}, "tally.json")
+    ('the noise is seeded',)
+    """
+    said = content.get("not_private", [])
+    if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+        raise DataError(f"{path} is damaged: not_private must be a list of sentences")
+    return tuple(said)
 
 
 def _hash_law(protocol: ShuffleProtocol) -> str:

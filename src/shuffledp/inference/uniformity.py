@@ -130,19 +130,19 @@ class UniformityTest:
 
         >>> print(uniformity_test([0, 0, 0, 1] * 500, k=2, alpha=0.2, model="none", error=0.01).describe())
         Rejected: values like these would be rare if the law were the one tested (p-value 0.000438).
-        The law tested is rejected with probability at most 0.01, one at distance 0.2 or more with probability about 1 (simulated).
+        False alarms have probability at most 0.01; a law at distance 0.2 or more is rejected with probability about 1 (simulated).
         collisions: nothing is promised to anybody.
         """
         return "\n".join(self._lines())
 
     def _lines(self) -> list[str]:
         verdict = "Accepted" if self.accept else "Rejected"
-        why = "would be nothing unusual" if self.accept else "would be rare"
+        why = "would not be unusual" if self.accept else "would be rare"
         promised = "nothing is promised to anybody" if self.guarantee is None else self.guarantee
         return [
             f"{verdict}: values like these {why} if the law were the one tested (p-value {round_up(self.p_value, 3)}).",
-            f"The law tested is rejected with probability at most {round_up(self.error, 3)}, one at distance "
-            f"{self.alpha:g} or more with probability about {self.power:.3g} (simulated).",
+            f"False alarms have probability at most {round_up(self.error, 3)}; a law at distance {self.alpha:g} or "
+            f"more is rejected with probability about {self.power:.3g} (simulated).",
             f"{self.method}: {promised}.",
         ]
 

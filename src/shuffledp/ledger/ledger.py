@@ -695,7 +695,7 @@ class Spending:
         if self.dataset not in self.ledger.datasets and self.budget is None:
             raise LedgerError(
                 f"{self.ledger.path} has no budget for data set {self.dataset!r} yet: "
-                "state the budget (its epsilon and delta) with the first release"
+                "state it with the first release, on the command line with budget_epsilon and budget_delta"
             )
 
     def check(self, guarantee: Guarantee, note: Mapping[str, Any]) -> None:

@@ -342,6 +342,7 @@ class Answer(Release):
             files=files,
             shuffles=collected.shuffles,
             guarantee_of_sum=collected.guarantee_of_sum,
+            not_private=collected.not_private,
             unit="row" if form is None else form.unit,
         )
 
@@ -500,7 +501,7 @@ class Answer(Release):
 
         shown = self.picture
         finds = (
-            self.by is not None
+            (self.by is not None and not shown.groups)
             or task_named(self.task).bins
             or [row.label for row in shown.rows] in ([self.task], [self.question.ends])
             or shown.curve is not None
@@ -571,6 +572,7 @@ class SurveyAnswer(Release):
             n=collected.tally.users,
             shuffles=collected.shuffles,
             guarantee_of_sum=collected.guarantee_of_sum,
+            not_private=collected.not_private,
             unit=form.unit,
         )
 

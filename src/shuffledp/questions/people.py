@@ -66,14 +66,14 @@ def make_people(
     """Reduce the rows of every question to people."""
     key, found, questions = make_run_key(rng), dict[str | None, Column](), []
     notes: dict[str, list[str]] = {}  # the names of those that a note is about
-    said: dict[str, None] = {}
+    said: dict[str, list[str]] = {}  # what is for the operator alone
     ratios: dict[str, Ratio] = {}
     for question in survey.questions:
         with survey.locate(question):
             one = _reduce(survey, question, columns, engine, key, sent=sent)
         for text in _tell(question, one):
             notes.setdefault(text, []).append(question.name)
-        said[one.said] = None
+        said.setdefault(one.said, []).append(question.name)
         if one.ratio is not None:
             notes.setdefault(one.ratio.remark, []).append(question.name)
             ratios[question.name] = one.ratio
@@ -95,7 +95,10 @@ def make_people(
         alone = survey.alone and not ratios
         given: dict[str, Any] = {"alone": alone, "on_invalid": policy, "missing": None}
         made = replace(survey, questions=tuple(questions), **given)
-    shown: dict[str, Any] = {"notes": (*_name_all(notes, survey),), "for_operator": " ".join(said)}
+    shown: dict[str, Any] = {
+        "notes": (*_name_all(notes, survey),),
+        "for_operator": "; ".join(_name_all(said, survey)),
+    }
     return Made(survey=made, columns=found, ratios=ratios, **shown)
 
 

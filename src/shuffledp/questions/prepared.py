@@ -30,7 +30,7 @@ from shuffledp.engine.chunks import (
     Report,
     timed,
 )
-from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
+from shuffledp.engine.codes import FAULTS, FILTERED, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.files import (
     headcount,
@@ -63,11 +63,13 @@ from shuffledp.questions.remarks import (
     tell_filter,
     tell_mechanism,
     tell_moments,
+    tell_operator,
     tell_recoded,
     tell_unit,
     tell_weaker,
 )
 from shuffledp.questions.survey import Survey, use_grid
+from shuffledp.tasks import task_named
 from shuffledp.tasks.groups import Grouped, leave_out, spread_groups
 
 if TYPE_CHECKING:
@@ -261,9 +263,7 @@ class Prepared:
             not_private=self.not_private,
             people=self.survey.people,
             notes=self.notes,
-            for_operator=self._tell_operator(
-                f"For you alone (exact, so not private): {'. '.join(recoded)}." if recoded else None
-            ),
+            for_operator=tell_operator(self.for_operator, *recoded),
         )
 
     def release(
@@ -288,9 +288,6 @@ class Prepared:
             with self.survey.locate(part.question):
                 ran = self._run(part, report) if taken is None else self._run_sample(part, taken)
             yield part, ran
-
-    def _tell_operator(self, said: str | None) -> str | None:
-        return " ".join(each for each in (self.for_operator, said) if each) or None
 
     def tell(self, ran: Ran, level: float) -> Answer:
         """Return the answer to the one question that was asked, with all that holds for it."""
@@ -328,7 +325,7 @@ class Prepared:
             notes=self.notes,
             not_private=self.not_private,
             population=asked.population,
-            for_operator=self._tell_operator(private),
+            for_operator=tell_operator(self.for_operator, private),
         )
 
     def _run(self, part: Part, report: Report | None) -> Ran:
@@ -424,7 +421,8 @@ class Prepared:
                 given: dict[str, Any] = {"on_invalid": policy, "rng": self.rng}
                 column = pair_people(*part.both, part.task.domain, **given).column
             domain, policy = part.shuffled.randomizer.domain, OnInvalid.ERROR
-        return Job(column=column, coder=Coder(domain=domain, on_invalid=policy), report=report)
+        coder = Coder(domain=domain, on_invalid=policy, moments=column.moments)
+        return Job(column=column, coder=coder, report=report)
 
     def _draw_questions(self) -> list[Bools | None]:
         """Draw for each question whom it is asked, whatever the answers are; None: everybody."""
@@ -477,7 +475,15 @@ class Prepared:
             form=self._make_form(),
             rng=self.rng,
             threads=self.engine.threads,
+            not_private=self._expose_sent(),
         )
+
+    def _expose_sent(self) -> tuple[str, ...]:
+        """Say what no noise protects, without the words of a filter: they stay with the data."""
+        words = None if self.where is None else self.where.expose()
+        filtered = words is not None and not self.where.private  # type: ignore[union-attr]
+        kept = [FILTERED if each == words else each for each in self.not_private]
+        return tuple(each for each in kept if filtered or each != FILTERED)
 
     def _make_form(self, name: str | None = None) -> "Form":
         """Say what was asked, for whoever reads the messages; `name` is that of one question."""
@@ -505,6 +511,7 @@ class Prepared:
             "threads": self.engine.threads,
             "report": report,
             "found": counted,
+            "not_private": self._expose_sent(),
         }
         if pairs is None:
             described = self.survey.people or part.column.moments
@@ -519,15 +526,14 @@ class Prepared:
         """Say what may be said about the messages, as JSON has it, and a line for the operator alone."""
         assert isinstance(self.in_force, ShuffleProtocol)
         weaker = tell_weaker(self.in_force, sent.n)
-        private = None if weaker is None else f"{weaker}."
+        moved = None
         if self.plan is not None:
             asked = {
                 row.question: {"task": row.task, "protocol": row.protocol} for row in self.plan.rows
             }
             record: dict[str, Any] = {"survey": self.survey.title, "questions": asked}
         else:
-            public, alone = describe_invalid(self.parts[0].policy, sent.invalid)
-            private = " ".join(each for each in (private, alone) if each) or None
+            public, moved = describe_invalid(self.parts[0].policy, sent.invalid)
             record = {
                 "task": self.parts[0].question.task,
                 "protocol": self.protocol.name,
@@ -537,7 +543,9 @@ class Prepared:
             }
         people = self.survey.people
         said = {"not_private": list(self.not_private), "notes": [*self.notes, tell_unit(people)]}
-        return {**record, "unit": name_unit(people), **said}, self._tell_operator(private)
+        told = (tell_operator(self.for_operator, moved), None if weaker is None else f"{weaker}.")
+        private = " ".join(each for each in told if each) or None
+        return {**record, "unit": name_unit(people), **said}, private
 
 
 def prepare(
@@ -581,7 +589,7 @@ def prepare(
     else:
         ready = _prepare(made.survey, made.columns, *given, read_early=read_early, sent=sent)
     if lone is not None:
-        said = (*tell_moments(lone.moments), *tell_filter(lone.tops.where))
+        said = (*tell_moments(lone.moments, dated=True), *tell_filter(lone.tops.where))
         notes = (*said, *survey.check_delta(ready.people))
         ready = replace(ready, lone=lone, notes=notes)
     notes = (*made.notes, *ready.notes)
@@ -663,7 +671,7 @@ def _prepare(
         rng=rng,
         notes=(
             *declared[question.name].notes,
-            *tell_moments(column.moments),
+            *tell_moments(column.moments, dated=task_named(question.task).dated),
             *tell_filter(column.where),
             *(() if question.by is None else fitted.remarks()),
             *remark(survey, asked, planned, compare=n is None and not adds),

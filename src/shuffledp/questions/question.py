@@ -127,6 +127,7 @@ class Question:
                 raise UnsupportedError(
                     "error already sets how exact the answer is: leave out weight"
                 )
+        self._check_ends()
         self._check_groups()
         if self.population and (self.by is not None or not self.kind.counts or self.of_rows):
             raise UnsupportedError(
@@ -148,6 +149,11 @@ class Question:
             )
         read_ends(self.task, self.kind.read_options(self.trial))
         self.kind.declare(self.trial)
+
+    def _check_ends(self) -> None:
+        """Refuse one end without the other: whoever plans would have to make it up."""
+        if len({"lower", "upper"} & set(self.trial)) == 1 and not self.kind.bins:
+            read_ends(self.task, self.kind.read_options(self.trial))
 
     @property
     def trial(self) -> dict[str, Any]:

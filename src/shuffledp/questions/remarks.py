@@ -8,6 +8,8 @@ from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
 from shuffledp.core.randomizer import WordSource
 from shuffledp.core.task import Declared, Task
+from shuffledp.engine.codes import LEFT_OUT as LEFT_OUT
+from shuffledp.engine.codes import SEEDED as SEEDED
 from shuffledp.engine.codes import Action, OnInvalid
 from shuffledp.engine.filters import Filter
 from shuffledp.engine.people import People
@@ -25,10 +27,6 @@ TRUST = (
 )
 """Who trusts whom if a file is asked, and when to take another model: the same sentences everywhere."""
 
-SEEDED = "the noise is seeded: whoever knows the seed can undo it, so this protects nobody"
-"""What must be said of every answer with a seed."""
-LEFT_OUT = "how many values were left out, and so n, is exact: that somebody's value was left out is not protected"
-"""What must be said of every answer whose invalid values were dropped."""
 UNITS = {
     "person": "The promise protects one person with all their rows.",
     "row": "Each row is taken to be one person, so the promise protects one row.",
@@ -106,19 +104,26 @@ def tell_people(n: int, *, several: bool = False) -> str:
     """Say whom intervals are about.
 
     >>> tell_people(3000)
-    'The interval is about these 3,000 people: it covers the noise, and no sampling error.'
+    'The interval is about these 3,000 people: it covers the noise, but not sampling error.'
     """
     said = "The intervals are" if several else "The interval is"
     covers = "they cover" if several else "it covers"
     people = "this one person" if n == 1 else f"these {n:,} people"
-    return f"{said} about {people}: {covers} the noise, and no sampling error."
+    return f"{said} about {people}: {covers} the noise, but not sampling error."
 
 
-def tell_moments(moments: str | None) -> list[str]:
-    """Say what dates are counted in."""
-    if moments is None:
-        return []
-    return [f"Dates are counted in {moments} since 1970-01-01, and so are their errors."]
+def tell_moments(moments: str | None, *, dated: bool) -> list[str]:
+    """Say that times of day do not count, and what errors are counted in where the answer is a date.
+
+    >>> tell_moments("days", dated=False), tell_moments("seconds", dated=False)
+    (['Dates count as whole days: times of day are left out.'], [])
+    >>> tell_moments("seconds", dated=True)
+    ['As numbers, dates are seconds since 1970-01-01; errors are in seconds.']
+    """
+    days = ["Dates count as whole days: times of day are left out."] if moments == "days" else []
+    if moments is None or not dated:
+        return days
+    return [*days, f"As numbers, dates are {moments} since 1970-01-01; errors are in {moments}."]
 
 
 def tell_filter(where: Filter | None) -> list[str]:
@@ -266,8 +271,20 @@ def describe_invalid(
     said = tell_recoded(policy, invalid)
     covered = {fault for action in _BECAME for fault in policy.faults_with(action)}
     public = {fault: count for fault, count in invalid.items() if fault not in covered}
-    alone = None if said is None else f"For you alone (exact, so not private): {said}."
-    return (public if policy.drops else None), alone
+    return (public if policy.drops else None), tell_operator(said)
+
+
+_ALONE = "For you alone (exact, so not private): "
+
+
+def tell_operator(*said: str | None) -> str | None:
+    """Return one line for the operator alone, of several of them or of what such a line says.
+
+    >>> tell_operator("3 rows were read", None, tell_operator("2 values were moved"))
+    'For you alone (exact, so not private): 3 rows were read; 2 values were moved.'
+    """
+    told = "; ".join(each.removeprefix(_ALONE).removesuffix(".") for each in said if each)
+    return f"{_ALONE}{told}." if told else None
 
 
 def remark(survey: "Survey", task: Task, n: int, *, compare: bool) -> Iterator[str]:

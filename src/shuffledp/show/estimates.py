@@ -207,7 +207,7 @@ def _compare_groups(picture: Picture) -> str:
         if all(_stands_out(first, second) for second in rest[:1]):
             winners[first.label.lstrip()] += 1
     if not winners:
-        return "No answer is clearly the largest in a group"
+        return "No answer is clearly the largest in any group"
     ((name, times),) = winners.most_common(1)
     every = "both" if len(heads) == 2 else f"all {len(heads)}"
     where = every if times == len(heads) else f"{times} of {len(heads)}"

@@ -14,8 +14,9 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from shuffledp.core.display import Moment
 from shuffledp.core.errors import UnsupportedError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Text
+    from matplotlib.ticker import Locator
 
 
 GREY = "#7A7A7A"
@@ -230,7 +232,36 @@ def write_dates_below(axes: Axes, end: float) -> None:
     if isinstance(end, Moment):
         kind = type(end)
         axes.xaxis.set_major_formatter(lambda x, _: f"{kind(x)}")
-        axes.locator_params(axis="x", nbins=5)
+        axes.xaxis.set_major_locator(_make_locator(kind))
+
+
+def _make_locator(kind: type[Moment]) -> Locator:
+    """Return what puts ticks on the first days of years, months or weeks, or on full hours."""
+    from matplotlib import dates
+    from matplotlib.ticker import Locator
+
+    choose: Any = dates.AutoDateLocator
+
+    class Dates(Locator):
+        most = 5
+
+        def set_params(self, **given: int) -> None:
+            self.most = given.get("nbins", self.most)
+
+        def __call__(self) -> Sequence[float]:
+            assert self.axis is not None
+            return self.tick_values(*self.axis.get_view_interval())
+
+        def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+            first, last = kind(vmin).when, kind(vmax).when
+            if first is None or last is None or first == last:
+                return [vmin]
+            day = timedelta(days=1) / kind.step
+            found = choose(minticks=2, maxticks=self.most).tick_values(first, last)
+            ticks = [round(tick * day, 6) for tick in found]
+            return [tick for tick in ticks if tick == round(tick) and vmin <= tick <= vmax]
+
+    return Dates()
 
 
 def write_beside(
