@@ -11,7 +11,7 @@ import live_support as live
 import shuffledp as sdp
 from live.test_roles import COLLECTION, fill, open_analyzer, open_shuffler, upload
 from shuffledp.core.errors import WireError
-from shuffledp.live.analyzer import answer_question
+from shuffledp.live.analyzer import _drop_copies, answer_question
 from shuffledp.live.device import Device, Sending, Spent, read_reply
 from shuffledp.live.store import State
 from shuffledp.live.wire.document import ShufflerKey, Windows
@@ -343,3 +343,12 @@ def test_messages_that_no_honest_device_sends_are_counted_by_reason(tmp_path):
     assert analyzer.count_dropped(0) == {"undecryptable": 4}
     (result,) = analyzer.results()
     assert (result["reports"], result["valid"], result["dropped"]) == (27, 25, {"undecryptable": 4})
+
+
+def test_messages_with_one_ephemeral_key_are_no_copies():
+    """A device that sealed several with it has sent several; a copy is the same to the last byte."""
+    rows = np.zeros((4, 50), dtype=np.uint8)
+    rows[1:, 49] = 1
+    rows[3, 40] = 7
+    unique, copies = _drop_copies(rows[[0, 1, 2, 3]])
+    assert (unique.tolist(), copies) == (rows[[0, 1, 3]].tolist(), 1)

@@ -330,6 +330,25 @@ def test_dummies_made_elsewhere_are_used_once(tmp_path):
     assert {row.tobytes() for row in made} <= set(split(fetch(shuffler)[2]))
 
 
+def test_a_window_whose_dummies_are_still_being_made_waits_whichever_others_are_ready(tmp_path):
+    """They would be made on the thread that answers uploads."""
+    shuffler = open_shuffler(tmp_path / "s")
+    fill(shuffler)
+    for seed in range(12):
+        inners = live.make_inners(COLLECTION, 1, seed)
+        sealed = seal_report(COLLECTION, 1, inners)
+        assert shuffler.receive(join_upload(COLLECTION, [sealed]), 1101.0).failed == ()
+    shuffler.prepared = {}
+    shuffler.tick(9e9)
+    assert shuffler.unprepared == [0, 1]
+    shuffler.prepared[1] = make_dummies(COLLECTION, 1)
+    shuffler.tick(9e9)
+    assert [shuffler.store.row(each).state for each in (0, 1)] == [State.SEALED, State.WRITTEN]
+    shuffler.prepared[0] = make_dummies(COLLECTION, 0)
+    shuffler.tick(9e9)
+    assert shuffler.store.row(0).state is State.WRITTEN
+
+
 def test_servers_that_add_noise_need_a_log(tmp_path):
     from live.test_roles import open_analyzer as without_analyzer
     from live.test_roles import open_shuffler as without

@@ -220,6 +220,11 @@ def test_after_an_absence_a_day_is_believed_once():
         first.judge(1001.0 + ABSENCE + JUMP, uptime=50.0) is not None
     )  # it was believed: an hour now
     assert first.judge(1000.0 + ABSENCE + JUMP, uptime=50.0) is None
+    back = Watch.start(9e9, uptime=50.0, last=100_000.0)
+    assert "behind" in back.judge(99_999.0 - JUMP, uptime=50.0), (
+        "a day is for absences, not for returns"
+    )
+    assert back.judge(100_000.0 - JUMP, uptime=50.0) is None
     first.believe(5.0, uptime=60.0)
     assert first.judge(5.0 + JUMP, uptime=60.0) is None
     assert _say_time(2 * 86_400.0) == "2 days"
