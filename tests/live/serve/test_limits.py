@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import socket
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -297,6 +298,58 @@ def test_an_answer_is_read_within_half_a_minute(open_connection):
     one.on_message_begin()
     assert events == [30.0, "cancelled", 30.0], "the next request has half a minute of its own"
     one.connection_lost(None)
+
+
+def test_a_long_answer_that_is_read_slowly_is_read_to_its_end(open_connection):
+    one, events = open_connection()
+    one.on_message_complete()
+    del events[:]
+    one.waits = 1_000_000
+    one.pause_writing()
+    for _ in range(3):
+        one.waits -= 1 << 14
+        one.time_out()
+    assert events == [30.0] * 4
+    assert one in ImpatientProtocol._slow
+    one.waits -= (1 << 14) - 1  # as good as nothing
+    one.time_out()
+    assert events[4:] == ["aborted"]
+    one.connection_lost(None)
+    assert one not in ImpatientProtocol._slow
+
+
+def test_results_of_some_megabytes_take_longer_than_half_a_minute(monkeypatch):
+    monkeypatch.setattr("shuffledp.live.serve.connections._PATIENCE", 1.0)
+    monkeypatch.setattr(ImpatientProtocol, "_open", 0)
+    monkeypatch.setattr(ImpatientProtocol, "_slow", {})
+    size = 20_000_000
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    def read(place):
+        found = 0
+        with socket.create_connection(place.getsockname()) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            while piece := client.recv(1_000_000, socket.MSG_WAITALL):
+                found += len(piece)
+                time.sleep(0.1)
+        return found
+
+    async def scene():
+        place = bind("127.0.0.1", 0)
+        how = uvicorn.Config(
+            app, http=ImpatientProtocol, ws="none", lifespan="off", log_level="error"
+        )
+        server = uvicorn.Server(how)
+        running = asyncio.create_task(server.serve([place]))
+        found = await asyncio.to_thread(read, place)
+        server.should_exit = True
+        await running
+        return found
+
+    assert asyncio.run(scene()) > size
 
 
 def test_whoever_reads_nothing_gives_way_to_others(open_connection, monkeypatch):

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _PATIENCE = 30.0
 _MOST_HEAD = 1 << 16
+_LEAST_READ = 1 << 14
 
 
 _SPARE_FILES = 128
@@ -45,6 +46,7 @@ class ImpatientProtocol(HttpToolsProtocol):
     """Connections on which a request has not arrived whole, or whose other end reads no answer, the longest first."""
     _timer: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
+    _waits = 0
     _full = False
     _asked = False
     _in_head = True
@@ -104,14 +106,14 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if (
-            self.transport.get_write_buffer_size()
-        ):  # nobody waits for the end of it, not even who closes
+        # Nobody waits for the end of it, not even who closes.
+        if self.transport.get_write_buffer_size():
             self._await_reader()
 
     def _await_reader(self) -> None:
-        """Give whoever asked half a minute to read what waits, before it takes up memory and a file for ever."""
+        """Give whoever asked half a minute to read on, before what waits takes up memory and a file for ever."""
         if self._reading is None:
+            self._waits = self.transport.get_write_buffer_size()
             self._reading = self.loop.call_later(_PATIENCE, self._give_up)
             self._slow[self] = None
 
@@ -124,8 +126,12 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._reading = None
+        waits = self.transport.get_write_buffer_size()
+        if waits and waits <= self._waits - _LEAST_READ:  # slowly, but it is read
+            self._await_reader()
+            return
         self._slow.pop(self, None)
-        if self.transport.get_write_buffer_size():
+        if waits:
             self.transport.abort()
 
     def _start(self) -> None:
