@@ -154,6 +154,29 @@ def test_a_survey_that_takes_no_answers_says_why_and_has_no_form(
         visit.check()
 
 
+@pytest.mark.parametrize(
+    ("reports", "said"),
+    [
+        (9_999, "Too few people took part, so all answers were deleted unread."),
+        (
+            10_000,
+            "The result is not published yet.",
+        ),  # given up by a restored shuffler: perhaps it was counted
+    ],
+)
+def test_only_rounds_with_too_few_reports_are_said_to_be_deleted_unread(
+    browser, place, reports, said
+):
+    with Visit(browser) as visit:
+        show_page(visit, place, state="expired")
+        listed = {"windows": [{"window": 0, "state": "expired", "reports": reports}]}
+        visit.page.route("**/windows", lambda route: route.fulfill(json=listed))
+        visit.page.reload()
+        visit.page.wait_for_selector("#result")
+        assert visit.page.inner_text("#result").startswith(said)
+        visit.check()
+
+
 TIERS = [
     (0.1, 1.0, "almost nothing about you: ", 52.5, "says little about the answer"),
     (1.0, 3.0, "tells little about you: ", 73.2, "nobody can be sure"),

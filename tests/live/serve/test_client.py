@@ -64,6 +64,23 @@ def test_what_became_of_a_report(device, monkeypatch, outcomes, state):
     assert len(bodies) == len(outcomes)
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "waited"),
+    [
+        (["busy", "too_early", None], [0.2, 0.4]),
+        (["stale_key", None], []),
+        ([LOST, "busy", None], [0.2, 0.4]),
+        (["busy"] * 5, [0.2, 0.4, 0.8, 1.6, 3.2]),
+    ],
+)
+def test_a_shuffler_that_is_busy_is_given_time(device, monkeypatch, outcomes, waited):
+    play(monkeypatch, *outcomes)
+    seen = []
+    monkeypatch.setattr(client.time, "sleep", seen.append)
+    client.send(device, COLLECTION, 0)
+    assert seen == pytest.approx(waited)
+
+
 def test_an_unanswered_send_is_remembered_by_the_next_program(device, monkeypatch, tmp_path):
     """The process died, or was stopped, after it had sent."""
     play(monkeypatch, *[LOST] * 5)

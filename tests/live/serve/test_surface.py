@@ -241,6 +241,15 @@ def test_a_bucket_holds_so_many_and_fills_again():
     assert buckets.allow("192.0.2.2", 0.0)  # somebody else
     assert all(buckets.allow(ours, 0.0) for ours in ("127.0.0.1", "::1", None) for _ in range(200))
     assert [buckets.allow("192.0.2.1", 1e6) for _ in range(101)] == allowed
+    # Whoever has IPv6 has 2^64 addresses.
+    one = [buckets.allow(f"2001:db8::{place:x}:1", 0.0) for place in range(1, 102)]
+    assert one == allowed
+    assert buckets.allow("2001:db8:0:1::1", 0.0)
+    assert not buckets.allow("2001:db8::ffff%eth0", 0.0)
+    mapped = [buckets.allow("::ffff:192.0.2.9", 0.0) for _ in range(100)]
+    assert all(mapped)
+    assert not buckets.allow("192.0.2.9", 0.0)
+    assert all(buckets.allow("::ffff:127.0.0.1", 0.0) for _ in range(200))
 
 
 def test_a_store_that_is_away_says_why():

@@ -141,6 +141,8 @@ def send(
             tell(outcome)
         if state not in (Sending.PENDING, Sending.SENT) or outcome in MENDABLE:
             return state
+        if outcome != "stale_key":  # sealed anew it may be taken at once
+            time.sleep(min(5.0, 0.2 * 2**attempt))
     return device.state(collection, window)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import math
 import re
 import sqlite3
@@ -160,8 +161,27 @@ class AwayStore:
         raise WireError("unavailable", f"the store cannot be opened: {self.reason}")
 
 
+def _find_network(address: str | None) -> str | None:
+    """Return what one household or machine has of addresses: of IPv6, more than anybody could count.
+
+    >>> _find_network("192.0.2.1"), _find_network("2001:db8::5"), _find_network("::ffff:192.0.2.1")
+    ('192.0.2.1', '2001:db8::/64', '192.0.2.1')
+    """
+    if address is None or ":" not in address:
+        return address
+    try:
+        found = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Network((found, 64), strict=False))
+
+
 class Buckets:
     """A bucket of `size` tokens per address, refilled with `rate` per second. This machine is not limited.
+
+    Of IPv6 a bucket is for all addresses with the same 64 bits before.
 
     >>> buckets = Buckets(rate=1.0, size=2.0)
     >>> [buckets.allow("192.0.2.1", now) for now in (0.0, 0.0, 0.0, 1.0)]
@@ -177,6 +197,7 @@ class Buckets:
 
     def allow(self, address: str | None, now: float) -> bool:
         """Return whether one more request is within the limit."""
+        address = _find_network(address) if address not in _OURSELVES else None
         if address in _OURSELVES:
             return True
         level, before = self._levels.pop(address, (self._size, now))

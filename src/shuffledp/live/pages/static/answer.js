@@ -117,11 +117,13 @@ async function learnState(collection, window, answered) {
   else if (answered >= collection.promise.reportsPerDevice) closed = say("answer.closed.full");
   try {
     const reply = await fetch(`${collection.url}/windows`, { credentials: "omit", referrerPolicy: "no-referrer" });
-    /** @type {{ windows: { window: number, state: string }[], results?: string | null }} */
+    /** @type {{ windows: { window: number, state: string, reports?: number }[], results?: string | null }} */
     const { windows, results } = await reply.json(), known = windows.find((each) => each.window === window)?.state;
     if (window !== null && known !== undefined && known !== "open") closed = say("answer.closed.closed");
-    const states = windows.map((each) => each.state);
-    return { closed, results, counted: states.some((each) => ["written", "sealed", "deleted"].includes(each)), expired: states.includes("expired") };
+    // A round that was given up though it had enough reports may have been counted, and its result be there.
+    const few = (/** @type {{ reports?: number }} */ each) => (each.reports ?? 0) < collection.promise.minBatch;
+    const counted = windows.some((each) => ["written", "sealed", "deleted"].includes(each.state) || (each.state === "expired" && !few(each)));
+    return { closed, results, counted, expired: windows.some((each) => each.state === "expired") };
   } catch {
     return { closed }; // the form says so when it cannot send
   }
