@@ -690,3 +690,30 @@ class TestCentral:
     def test_errors_are_for_shufflers(self):
         with pytest.raises(sdp.DataError, match="error is for the shuffle model"):
             sdp.Survey.loads(TestErrors.TEXT, model="central")
+
+
+def test_one_end_without_the_other_is_refused_before_anybody_plans():
+    text = 'epsilon = 1.0\ndelta = 1e-6\n[questions.age]\ntask = "mean"\n{}\n'
+    for end in ("lower = 0", "upper = 9"):
+        with pytest.raises(sdp.DataError, match="question 'age': a mean needs both `lower`"):
+            sdp.Survey.loads(text.format(end))
+    assert sdp.Survey.loads(text.format("")).questions[0].options == {}  # of yes and no
+
+
+def test_groups_are_named_by_their_column_whatever_is_made_of_it():
+    text = """
+        epsilon = 9.0
+        delta = 1e-6
+        [questions.way]
+        task = "histogram"
+        categories = ["car", "bus"]
+        on_invalid = "drop"
+        [questions.home]
+        task = "count"
+        by = "way"
+    """
+    people = {"way": ["car", None] * 300 + ["bus"] * 600, "home": [True, False] * 600}
+    for rng in (sdp.SeededWords(1), sdp.SeededWords(2)):
+        survey = sdp.Survey.loads(text + '    on_invalid = "drop"')
+        answer = sdp.ask(people, survey, rng=rng)
+        assert answer["home"].by == "way"

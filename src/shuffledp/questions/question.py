@@ -152,7 +152,7 @@ class Question:
 
     def _check_ends(self) -> None:
         """Refuse one end without the other: whoever plans would have to make it up."""
-        if len({"lower", "upper"} & set(self.trial)) == 1 and not self.kind.bins:
+        if self.kind.adds and len({"lower", "upper"} & set(self.trial)) == 1:
             read_ends(self.task, self.kind.read_options(self.trial))
 
     @property
@@ -174,7 +174,11 @@ class Question:
         alone = (
             self.groups is not None and len(self.groups) == 2
         )  # who has a value, and who has none
-        return None if self.hidden and alone else self.by
+        if self.by is None or (self.hidden and alone):
+            return None
+        return self.by.removesuffix(
+            f" ({self.name})"
+        )  # of people's values, where several are made of one column
 
     @property
     def from_data(self) -> bool:
