@@ -158,7 +158,7 @@ def enumerate_outcomes(
     >>> enumerate_outcomes(lambda source: int(source.words(3, 1).sum()))[2]
     Fraction(3, 8)
     """
-    found = Counter[tuple[Outcome, int]]()
+    counted = Counter[tuple[Outcome, int]]()
     tapes = 0
     scripts = deque[tuple[int, ...]]([()])
     while scripts:
@@ -172,9 +172,9 @@ def enumerate_outcomes(
             scripts.extend((*script, number) for number in range(1 << end.bits))
             continue
         tapes += 1
-        found[outcome, source.bits] += 1
+        counted[outcome, source.bits] += 1
     law: dict[Outcome, Fraction] = {}
-    for (outcome, bits), times in found.items():
+    for (outcome, bits), times in counted.items():
         law[outcome] = law.get(outcome, Fraction(0)) + Fraction(times, 1 << bits)
     return law
 

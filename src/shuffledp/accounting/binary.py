@@ -561,10 +561,10 @@ def _find_cells(point: FlipPoint, n: int, start: _Cells | None = None) -> _Cells
         first, last = np.append(lo[half], middle + 1), np.append(middle, hi[half])
         worst = middle[-_WORST:]
         bounds = point.logs(np.append(first, worst), others - np.append(last, worst))
-        found, single = bounds[: len(first)], bounds[: len(first)][first == last]
+        finer, single = bounds[: len(first)], bounds[: len(first)][first == last]
         known = max(known, float(bounds[len(first) :].max()), float(single.max(initial=-math.inf)))
         lo, hi = np.append(np.delete(lo, half), first), np.append(np.delete(hi, half), last)
-        upper = np.append(np.delete(upper, half), found)
+        upper = np.append(np.delete(upper, half), finer)
     return _Cells(lo, hi, upper, known)
 
 

@@ -238,18 +238,18 @@ def list_offered() -> tuple[Spec, ...]:
     """
     from importlib.metadata import entry_points
 
-    found: dict[str, tuple[Spec, str]] = {}
+    offered: dict[str, tuple[Spec, str]] = {}
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _package(entry)))
     for entry in entries:
         one, package = _load(entry), _package(entry)
-        if one.name in REGISTRY or one.name in found:
-            owner = "shuffledp" if one.name in REGISTRY else found[one.name][1]
+        if one.name in REGISTRY or one.name in offered:
+            owner = "shuffledp" if one.name in REGISTRY else offered[one.name][1]
             raise PluginError(
                 f"{package} offers a protocol named {one.name!r}, which {owner} has already: "
                 "uninstall one of them"
             )
-        found[one.name] = (one, package)
-    return tuple(each for each, _ in found.values())
+        offered[one.name] = (one, package)
+    return tuple(each for each, _ in offered.values())
 
 
 def _load(entry: "EntryPoint") -> Spec:

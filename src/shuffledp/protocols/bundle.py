@@ -231,11 +231,11 @@ class BundleAnalyzer:
 
     def offset(self) -> tuple[Fraction, ...]:
         """Return what each user adds to the answers before any message."""
-        found: list[Fraction] = []
+        offsets: list[Fraction] = []
         for part in self.parts:
             own = part.offers.offset
-            found.extend((Fraction(0),) * _answers(part) if own is None else own())
-        return tuple(found)
+            offsets.extend((Fraction(0),) * _answers(part) if own is None else own())
+        return tuple(offsets)
 
     @property
     def width(self) -> int:
@@ -309,12 +309,12 @@ class BundleAnalyzer:
     def weights(self, message: Message) -> tuple[Fraction, ...]:
         assert isinstance(message, tuple)
         tag, *rest = message
-        found: list[Fraction] = []
+        weights: list[Fraction] = []
         for i, (part, (_, wide)) in enumerate(zip(self.parts, self.kinds, strict=True)):
             own: Message = rest[0] if wide is None else tuple(rest[:wide])
             zeros = (Fraction(0),) * _answers(part)
-            found.extend(part.analyzer.weights(own) if i == tag else zeros)
-        return tuple(found)
+            weights.extend(part.analyzer.weights(own) if i == tag else zeros)
+        return tuple(weights)
 
     def variance(self, inputs: Counts) -> Floats:
         """Return the variance; `inputs` counts joint codes."""

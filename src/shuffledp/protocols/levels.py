@@ -197,8 +197,8 @@ def estimate_hidden(counts: Counts, levels: Levels) -> Floats:
     noise = sum(count * lows[each] for each, count in levels.people.items())
     kept = sum(count * (1 - levels.k * lows[each]) for each, count in levels.people.items())
     n = sum(levels.people.values())
-    found: Floats = n * (np.asarray(counts, dtype=np.float64) - noise) / kept
-    return found
+    people: Floats = n * (np.asarray(counts, dtype=np.float64) - noise) / kept
+    return people
 
 
 def estimate_visible(counts: dict[float, Counts], levels: Levels) -> Floats:

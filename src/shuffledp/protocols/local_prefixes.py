@@ -441,19 +441,19 @@ def decode(device: LocalPrefixes, counts: NDArray[np.int64], step: Step | None =
 def _search(level: Level, parents: Spelt, alarms: float) -> tuple[Spelt, Floats, Seen]:
     """Return the continuations of the parents that stand out, their counts, and how the level looked."""
     tail = bound_tail(alarms, max(1, len(parents)) << (level.length - level.start))
-    found, values, left = np.zeros(0, dtype=np.uint64), np.zeros(0), level.excess
+    standing, values, left = np.zeros(0, dtype=np.uint64), np.zeros(0), level.excess
     limit = limit_sum(level.people, level.buckets, tail, _spread(left))
     for _ in range(_ROUNDS):
         hits = _scan(level, left, parents, limit)
-        more = hits[~np.isin(hits, found)]
+        more = hits[~np.isin(hits, standing)]
         if not len(more):
             break
-        found = np.concatenate((found, more))
-        values, left = level.fit(found, _CLEARLY * limit / level.unit)
+        standing = np.concatenate((standing, more))
+        values, left = level.fit(standing, _CLEARLY * limit / level.unit)
         limit = limit_sum(level.people, level.buckets, tail, _spread(left))
     stays = np.flatnonzero(values * level.unit > limit)
     stays = stays[np.argsort(-values[stays], kind="stable")][:_MOST_PREFIXES]
-    return found[stays], values[stays], level.tell(left, limit)
+    return standing[stays], values[stays], level.tell(left, limit)
 
 
 def _scan(level: Level, left: Floats, parents: Spelt, limit: float) -> Spelt:
@@ -463,7 +463,7 @@ def _scan(level: Level, left: Floats, parents: Spelt, limit: float) -> Spelt:
     masks = level.masks.ravel()
     low = (masks & np.uint64((1 << width) - 1)).astype(np.int64)
     high = masks >> np.uint64(width)
-    found = [parents[:0]]
+    hits = [parents[:0]]
     together = max(1, _AT_ONCE >> width)
     for first in range(0, len(parents), together):
         some = parents[first : first + together]
@@ -471,8 +471,8 @@ def _scan(level: Level, left: Floats, parents: Spelt, limit: float) -> Spelt:
             np.array([_gather(spectrum, low, high, parent, width) for parent in some])
         )
         parent, child = np.nonzero(sums > limit)
-        found.append(some[parent] << np.uint64(width) | child.astype(np.uint64))
-    return np.concatenate(found)
+        hits.append(some[parent] << np.uint64(width) | child.astype(np.uint64))
+    return np.concatenate(hits)
 
 
 def _gather(

@@ -110,8 +110,8 @@ class OneQuestionDevice:
     def choose(self, words: Words) -> Codes:
         """Return the question of each person, by one word each; the last one also takes what is left of the words."""
         chosen = uniform(words, len(self.devices), self.word_bits).astype(np.int64)
-        found: Codes = np.minimum(chosen, len(self.devices) - 1)
-        return found
+        question: Codes = np.minimum(chosen, len(self.devices) - 1)
+        return question
 
     @property
     def width(self) -> int:
@@ -167,8 +167,8 @@ class SampledError:
         unit, total = self._units
         share = np.asarray(self.own.value, dtype=np.float64) / unit
         spread = sampling_variance(share, self.sampled, self.people, self.ends)
-        found: Floats = total * np.sqrt((np.asarray(self.own.stderr) / unit) ** 2 + spread)
-        return found if found.ndim else float(found)
+        errors: Floats = total * np.sqrt((np.asarray(self.own.stderr) / unit) ** 2 + spread)
+        return errors if errors.ndim else float(errors)
 
     def interval(self, value: Value, level: float) -> Interval:
         outside = (1 - level) / 2

@@ -385,19 +385,19 @@ def _search(epsilon: float, users: int, word_bits: int) -> _Candidate:
 
     An error 3 % larger is accepted if it saves messages.
     """
-    found: list[tuple[float, _Candidate]] = []
+    safe: list[tuple[float, _Candidate]] = []
     for part in _DECAYS:
         candidate = _least_noise(part * epsilon, epsilon, users, word_bits)
         device = None if candidate is None else candidate.device
         if candidate is not None and device is not None:
-            found.append((math.sqrt(device.variance(users)), candidate))
-    if not found:
+            safe.append((math.sqrt(device.variance(users)), candidate))
+    if not safe:
         raise UnsupportedError(
             f"n: {users} honest users cannot hide one of them at epsilon={epsilon} with pure privacy "
             f"and at most {_LARGEST} messages in all, beyond which nothing is proved"
         )
-    least = min(error for error, _ in found)
-    return min((each for error, each in found if error <= 1.03 * least), key=lambda each: each.d)
+    least = min(error for error, _ in safe)
+    return min((each for error, each in safe if error <= 1.03 * least), key=lambda each: each.d)
 
 
 def _least_noise(s: float, epsilon: float, users: int, word_bits: int) -> _Candidate | None:

@@ -482,9 +482,9 @@ class RoundingSearch:
             return math.log(limit / max(curve.delta(self.epsilon), SMALLEST_DELTA))
 
         guess = math.log(max(1 / share - k, math.exp(min(1.01 * self.epsilon, 50.0))))
-        found = _secant(spare, guess, window)
-        if found is not None and found > self.epsilon:
-            return found
+        near = _secant(spare, guess, window)
+        if near is not None and near > self.epsilon:
+            return near
         return find_largest_above(
             spare, end=_LARGEST_EPSILON0, guess=guess, tolerance=1e-5, floor=self.epsilon
         )

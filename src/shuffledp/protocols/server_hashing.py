@@ -228,8 +228,8 @@ class AmongHashed:
         return tuple(Fraction(int(j in supported)) / self.gap for j in range(self.device.k))
 
     def variance(self, inputs: Counts) -> Floats:
-        found: Floats = self.spread(inputs.astype(np.float64), float(inputs.sum()))
-        return found
+        variance: Floats = self.spread(inputs.astype(np.float64), float(inputs.sum()))
+        return variance
 
     def spread(self, own: Any, n: float) -> Any:
         """Return the variance of the count of a category that `own` of n people have."""

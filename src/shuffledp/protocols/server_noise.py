@@ -168,17 +168,17 @@ class AmongMessages:
     @property
     def values(self) -> Floats:
         """The points of a grid of numbers."""
-        found: Floats = np.asarray(
+        points: Floats = np.asarray(
             self.device.domain.values(np.arange(self.device.alphabet)), dtype=np.float64
         )
-        return found
+        return points
 
     @property
     def _weights(self) -> Floats:
         """The weights of the bins in a mean, relative to the middle of the range."""
         values = self.values
-        found: Floats = values - (values[0] + values[-1]) / 2
-        return found
+        weights: Floats = values - (values[0] + values[-1]) / 2
+        return weights
 
     def influence(self) -> Fraction:
         """Return by how many people one message can move a bin, or the answer: 1 / (p - q)."""
@@ -205,14 +205,14 @@ class AmongMessages:
 
     def observe(self, tally: Tally) -> Counts:
         """Return the tally less what the servers add on average."""
-        found: Counts = tally.counts - SERVERS * self.noise.most
-        return found
+        sent: Counts = tally.counts - SERVERS * self.noise.most
+        return sent
 
     def count_people(self, tally: Tally) -> Floats:
         """Return how many people are in each bin, without bias."""
         expected = np.float64(tally.people() * self.q)
-        found: Floats = (self.observe(tally) - expected) / np.float64(self.gap)
-        return found
+        people: Floats = (self.observe(tally) - expected) / np.float64(self.gap)
+        return people
 
     def estimate(self, tally: Tally) -> Estimate:
         n, counts = tally.people(), self.count_people(tally)

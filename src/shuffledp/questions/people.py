@@ -64,7 +64,7 @@ def make_people(
     sent: bool = False,
 ) -> Made:
     """Reduce the rows of every question to people."""
-    key, found, questions = make_run_key(rng), dict[str | None, Column](), []
+    key, taken, questions = make_run_key(rng), dict[str | None, Column](), []
     notes: dict[str, list[str]] = {}  # the names of those that a note is about
     said: dict[str, list[str]] = {}  # what is for the operator alone
     ratios: dict[str, Ratio] = {}
@@ -79,15 +79,15 @@ def make_people(
             ratios[question.name] = one.ratio
             both = zip(one.ratio.parts, (one.ratio.tops, one.ratio.rows), strict=True)
             for part, column in both:
-                name = _name(part.column, part, found)
-                found[name] = column
+                name = _name(part.column, part, taken)
+                taken[name] = column
                 questions.append(replace(part, column=name))
             continue
-        name, by = _name(question.column, question, found), one.question.by
-        found[name] = one.column
+        name, by = _name(question.column, question, taken), one.question.by
+        taken[name] = one.column
         if one.groups is not None:
-            by = _name(by, question, found)
-            found[by] = one.groups
+            by = _name(by, question, taken)
+            taken[by] = one.groups
         questions.append(replace(one.question, column=name, by=by))
     policy = questions[0].on_invalid or survey.on_invalid
     made = survey
@@ -99,7 +99,7 @@ def make_people(
         "notes": (*_name_all(notes, survey),),
         "for_operator": "; ".join(_name_all(said, survey)),
     }
-    return Made(survey=made, columns=found, ratios=ratios, **shown)
+    return Made(survey=made, columns=taken, ratios=ratios, **shown)
 
 
 def _name_all(notes: dict[str, list[str]], survey: Survey) -> Iterator[str]:

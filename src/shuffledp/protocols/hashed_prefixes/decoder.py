@@ -142,19 +142,19 @@ def decode(
 
     `alarms` are the false prefixes that a level lets through on average, and the false words that are reported.
     """
-    found = _Prefixes(stirred=np.zeros(1, dtype=np.uint64), values=np.full(1, np.inf))
+    prefixes = _Prefixes(stirred=np.zeros(1, dtype=np.uint64), values=np.full(1, np.inf))
     seen = []
     for place, level in enumerate(levels):
         start = 0 if place == 0 else levels[place - 1].length
         state = _State.of(functions, level, start)
         last = place == len(levels) - 1
         here = None if step is None else partial(_step_within, step, place, len(levels))
-        found = _search(state, found, alarms=alarms[last], last=last, step=here)
-        seen.append(state.tell(found.threshold))
-    order = np.argsort(-found.values, kind="stable")
+        prefixes = _search(state, prefixes, alarms=alarms[last], last=last, step=here)
+        seen.append(state.tell(prefixes.threshold))
+    order = np.argsort(-prefixes.values, kind="stable")
     return Found(
-        codes=functions.unstir(found.stirred[order]),
-        values=found.values[order],
+        codes=functions.unstir(prefixes.stirred[order]),
+        values=prefixes.values[order],
         seen=tuple(seen),
     )
 
@@ -268,8 +268,8 @@ class _State:
     def estimate(self, sums: Floats, rows: Counts, *, own: bool) -> Floats:
         """Return the counts that sums over this many rows stand for; what was found collides with nobody any more."""
         share = self.level.share * rows / len(self.level.rows)
-        found: Floats = sums / (share * (1.0 if own else 1 - 1 / self.functions.buckets))
-        return found
+        counts: Floats = sums / (share * (1.0 if own else 1 - 1 / self.functions.buckets))
+        return counts
 
     def scale(self, total: float) -> float:
         """Return the count that a sum over all rows stands for."""
@@ -330,8 +330,8 @@ def _search(
         more, counts, limits = _resolve(state, hits, tail, floor=floor, peeled=peeled)
         stirred, values = np.concatenate((stirred, more)), np.concatenate((values, counts))
     # Who passed a scan may fall below the threshold without the words found later, and the other way round.
-    found = _settle(state, stirred, values, state.quantiles(tail), last=last)
-    return found._replace(threshold=max(found.threshold, float(limits[-1])))
+    settled = _settle(state, stirred, values, state.quantiles(tail), last=last)
+    return settled._replace(threshold=max(settled.threshold, float(limits[-1])))
 
 
 def _scan_limit(state: _State, limits: Floats) -> float:
@@ -357,10 +357,10 @@ def _scan(state: _State, parents: Spelt, least: float, step: Step | None) -> Spe
         sums.append(block[parent, child])
         if step is not None:
             step((first + (begin + block.shape[1]) / children * len(block)) / len(parents))
-    found = np.concatenate(hits)
-    if len(found) <= _MOST_HITS:
-        return found
-    return found[np.argpartition(-np.concatenate(sums), _MOST_HITS)[:_MOST_HITS]]
+    words = np.concatenate(hits)
+    if len(words) <= _MOST_HITS:
+        return words
+    return words[np.argpartition(-np.concatenate(sums), _MOST_HITS)[:_MOST_HITS]]
 
 
 def _resolve(
@@ -370,7 +370,7 @@ def _resolve(
 
     Marks their cells (`peeled`: only those of words above it). What is peeled no longer adds noise, so thresholds fall.
     """
-    found, values = [hits[:0]], [np.zeros(0)]
+    standing, values = [hits[:0]], [np.zeros(0)]
     cells = state.find_cells(hits)
     while True:
         limits = state.quantiles(tail)
@@ -378,9 +378,9 @@ def _resolve(
         counts = state.estimate(sums, rows, own=False)
         above = (sums > limits[rows]) & (counts >= floor)
         if not above.any():
-            return np.concatenate(found), np.concatenate(values), limits
+            return np.concatenate(standing), np.concatenate(values), limits
         taken = above & (counts >= counts[above].max() / 2)
-        found.append(hits[taken])
+        standing.append(hits[taken])
         values.append(counts[taken])
         marked = taken if peeled is None else taken & (counts >= peeled)
         state.mark(cells[:, marked], counts[marked])

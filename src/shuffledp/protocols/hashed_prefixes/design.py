@@ -51,11 +51,11 @@ class Design:
     @property
     def levels(self) -> list[tuple[int, float]]:
         """(bits, share of the people who are seen there), the first level first."""
-        found = []
+        levels = []
         for part in self.parts:
             every = sum(rows for _, rows in part)
-            found += [(bits, rows / every) for bits, rows in part]
-        return sorted(found)
+            levels += [(bits, rows / every) for bits, rows in part]
+        return sorted(levels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
