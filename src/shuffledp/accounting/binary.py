@@ -404,7 +404,8 @@ class BinaryResponse(Batch):
         ones, zeros, _ = worst
 
         def spare(epsilon0: float) -> float:
-            return -_excess(_flip_of(epsilon0), ones, zeros, math.log(delta))(epsilon)
+            flip = Fraction(1 / (1 + math.exp(epsilon0)))
+            return -_excess(flip, ones, zeros, math.log(delta))(epsilon)
 
         return find_largest_above(
             spare, end=_LARGEST_EPSILON0, guess=self.epsilon0, tolerance=1e-5, floor=epsilon
@@ -508,10 +509,6 @@ def gaussian_epsilon0(*, n: int, epsilon: float, delta: float) -> float:
         mu *= (epsilon / guess_epsilon(mu, delta)) ** 0.8
     odds = mu * mu * n / 4
     return min(2 * math.asinh(math.sqrt(odds)), _LARGEST_EPSILON0)
-
-
-def _flip_of(epsilon0: float) -> Fraction:
-    return Fraction(1 / (1 + math.exp(epsilon0)))
 
 
 def _excess(

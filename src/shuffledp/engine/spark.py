@@ -307,7 +307,9 @@ class _Work:
             return self.words.words(f"partition {_find_partition()}")
         if self.words is None:
             return None
-        width, bits = (1, self.bits) if self.randomizer is None else _measure_tape(self.randomizer)
+        width, bits = 1, self.bits
+        if self.randomizer is not None:
+            width, bits = tape_width(self.randomizer), self.randomizer.word_bits
         return Tapes(self.words, width=width, bits=bits).at(self.starts.get(_find_partition(), 0))
 
     def _count(self, some: Coded, source: WordSource | None) -> Any:
@@ -318,10 +320,6 @@ class _Work:
             return 0
         part = tally_codes(self.randomizer, self.analyzer, some.codes, source, some.kept)
         return 0 if part is None else part.counts
-
-
-def _measure_tape(randomizer: Randomizer) -> tuple[int, int]:
-    return tape_width(randomizer), randomizer.word_bits
 
 
 def _make_cells(counts: Any) -> _Cells:

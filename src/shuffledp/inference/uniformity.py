@@ -222,7 +222,8 @@ def uniformity_test(
     seed = _seed(coin, public_seed, source)
     public = source if seed is None else public_words(seed)
     n = len(codes)
-    members = _voters(n, ballot.voters, public)
+    alone = ballot.voters == 1
+    members = [np.arange(n)] if alone else split_into_groups(n, ballot.voters, public)
     smallest = min(map(len, members))
     asked["method"] = choose_method(n=smallest, of=n, k=k, alpha=alpha, ballot=ballot, asked=asked)
     testers = {
@@ -611,10 +612,6 @@ def _seed(coin: str, public_seed: int | None, rng: WordSource) -> int | None:
     if public_seed is None:
         return int(rng.words(1)[0])
     return whole("public_seed", public_seed, at_least=0)
-
-
-def _voters(n: int, number_of: int, public: WordSource) -> list[Codes]:
-    return [np.arange(n)] if number_of == 1 else split_into_groups(n, number_of, public)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -282,7 +282,7 @@ class Analyzer:
             state = self._move(window, "stored", "charged")
         if state != "charged":
             return state
-        draft, place = self._draft_path(window), self.result_path(window)
+        draft, place = self._folder / f"draft-{window}.json", self.result_path(window)
         entry = log.find(window)
         # The draft is on the disk before its hash is in the log: until then nobody can have read it, and another draw
         # may take its place. Once there is an entry, those bytes are published or none.
@@ -302,9 +302,6 @@ class Analyzer:
         state = self._move(window, "charged", "published")
         self._step("published")
         return state
-
-    def _draft_path(self, window: int) -> Path:
-        return self._folder / f"draft-{window}.json"
 
     def _draw_result(self, manifest: Manifest) -> dict[str, Any]:
         """Return the result with the analyzer's own noise: another one at every call."""

@@ -139,16 +139,14 @@ def _read_promise(
 ) -> tuple[list[Moved], float, int]:
     """Return what each answer changes, what of delta is left for uniform words, and how often a device answers."""
     times = pledge.reports_per_device if pledge.composed else 1
-    words = sum(MOST_DUMMIES if "s" in own else 2 * _count_bins(own) for own in given)
+    words = sum(
+        MOST_DUMMIES if "s" in own else 2 * _make(own, _ANY).randomizer.domain.size for own in given
+    )
     left = set_served_aside(words, (1 + 3 * len(asked)) * times, pledge)
     moved = [
         _move(own, question.weight or 1.0) for (question, _), own in zip(asked, given, strict=True)
     ]
     return moved, left, times
-
-
-def _count_bins(given: dict[str, Any]) -> int:
-    return _make(given, _ANY).randomizer.domain.size
 
 
 def _count(made: Sequence[ShuffleProtocol]) -> int:

@@ -75,7 +75,7 @@ class HadamardResponse:
         gain = exp_lower(self.epsilon0) - 1
         blocks = _best_blocks(self.k, gain)
         # A block has one row for each of its categories, and row 0, which says nothing.
-        block_length = _power_of_two(_ceil_div(self.k, blocks) + 1)
+        block_length = 1 << _ceil_div(self.k, blocks).bit_length()
         object.__setattr__(self, "blocks", blocks)
         object.__setattr__(self, "block_length", block_length)
         s = block_length // 2
@@ -367,10 +367,6 @@ def walsh_hadamard(counts: NDArray[Number]) -> NDArray[Number]:
 
 def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
-
-
-def _power_of_two(at_least: int) -> int:
-    return 1 << (at_least - 1).bit_length()
 
 
 make = shuffled(make_local, shape=lambda epsilon0, k, **_: _best_blocks(k, math.expm1(epsilon0)))

@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from shuffledp.core.analyzer import Estimate
     from shuffledp.live.design import Design
     from shuffledp.live.keys import AnalyzerSecrets, ShufflerSecrets
     from shuffledp.live.wire.document import Collection
@@ -173,7 +172,7 @@ def _imagine(question: Question, people: int, sampled: int) -> dict[str, Any]:
     counts = _make_up(question, people)
     lower, upper = question.ends or (None, None)
     if question.range is not None or question.by_tree:
-        shown = _foresee(question, counts)
+        shown = question.asks.convert(foresee_estimate(question.protocol, counts))
         rows = list_numbers(shown, _LEVEL, label=question.task)
         return {
             "estimate": [_draw_bar(row.label, row.value, row.low, row.high) for row in rows],
@@ -216,10 +215,6 @@ def _imagine_words(question: Question, people: int) -> dict[str, Any]:
         "upper": None,
         "found": needed,
     }
-
-
-def _foresee(question: Question, counts: Counts) -> Estimate:
-    return question.asks.convert(foresee_estimate(question.protocol, counts))
 
 
 def _imagine_truth(question: Question, counts: Counts) -> tuple[Floats, tuple[str, ...]]:

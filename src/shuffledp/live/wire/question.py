@@ -424,11 +424,9 @@ class Question:
         """What is left of privacy for this answer alone if the shuffler tells who sent what."""
         return self.protocol.randomizer.epsilon0
 
-    def _is_of_noise(self, parameter: str) -> bool:
-        return self.noise is not None and parameter in _OF_NOISE
-
     def to_dict(self) -> dict[str, Any]:
         """Return the question as it stands in the document."""
+        left_out = ("task", *(() if self.noise is None else _OF_NOISE))
         return {
             "name": self.name,
             "text": self.text,
@@ -438,7 +436,7 @@ class Question:
             "parameters": {
                 name: _write_parameter(value)
                 for name, value in self.protocol.parameters.items()
-                if name != "task" and value is not None and not self._is_of_noise(name)
+                if name not in left_out and value is not None
             },
             "law": describe_law(self.protocol.randomizer),
             **({} if self.range is None else {"range": _write_range(*self.range)}),
