@@ -78,7 +78,7 @@ def law(flips):
 
 def flips_of(mechanism, utilities):
     """e^-x as fractions, off by less than 10^-48."""
-    return [exp_lower(-x) for x in mechanism.weights.choice(utilities).exponents]
+    return [exp_lower(-x) for x in mechanism.choice(utilities).exponents]
 
 
 UTILITIES = [(3, 1, 2), (0, 0, 0), (5, 0, 4), (10, 9, 9), (1, 0), (7, 6, 5, 4)]

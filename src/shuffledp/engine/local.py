@@ -14,6 +14,7 @@ The number of people with each code, or pair, is as secret as the data: it is ne
 There are two engines here: for columns that fit in memory, and for files of any size.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -628,20 +629,19 @@ def tally_chunks(
     return Tallied(tally=total, rows=parts.rows, invalid=parts.invalid)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Counts and randomizes with NumPy on one thread."""
+class _Here(ABC):
+    """The base of engines that read on this machine."""
 
-    name: ClassVar[str] = "memory"
-    about: ClassVar[str] = "columns that fit in memory, on one thread"
+    __slots__ = ()
     local: ClassVar[bool] = True
-    threads: ClassVar[int] = 1
+
+    @property
+    @abstractmethod
+    def threads(self) -> int | None:
+        """How many threads of this machine it may use; None: all."""
 
     def headcount(self, job: Job) -> Headcount:
         return count_users(job, self.threads)
-
-    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
-        return count_by_chunk(job, self.threads, rounding)
 
     def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
         return tally_chunks(job, protocol, rng, self.threads)
@@ -654,7 +654,19 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DuckDB:
+class Memory(_Here):
+    """Counts and randomizes with NumPy on one thread."""
+
+    name: ClassVar[str] = "memory"
+    about: ClassVar[str] = "columns that fit in memory, on one thread"
+    threads: ClassVar[int] = 1
+
+    def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
+        return count_by_chunk(job, self.threads, rounding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDB(_Here):
     """Streams a column of any size through memory of constant size.
 
     One query groups the column by value. Real values, and numbers with many different values, are coded in chunks of
@@ -666,25 +678,12 @@ class DuckDB:
 
     name: ClassVar[str] = "duckdb"
     about: ClassVar[str] = "files of any size on this machine"
-    local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         thread_count(self.threads)
-
-    def headcount(self, job: Job) -> Headcount:
-        return count_users(job, self.threads)
 
     def counts(self, job: Job, rounding: Rounding | None = None) -> CodeCounts:
         domain = job.coder.domain
         if job.read is not None or isinstance(domain, Reals) or is_counted(job.column, domain):
             return count_by_chunk(job, self.threads, rounding)
         return count_by_query(job, self.threads)
-
-    def tally(self, job: Job, protocol: ShuffleProtocol, rng: WordSource | None) -> Tallied:
-        return tally_chunks(job, protocol, rng, self.threads)
-
-    def reduce(self, reduction: Reduction) -> Reduced:
-        return reduce_here(reduction, self.threads)
-
-    def group(self, sets: Sequence[tuple[Column, ...]]) -> Iterator[Group] | None:
-        return group_sets(sets, self.threads)

@@ -26,8 +26,9 @@ a new mechanism for differentially private selection"; the noise is Ding, Kifer,
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -46,28 +47,22 @@ from shuffledp.numerics.entropy import Choice, draw_bernoulli_exp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
-    """One of k candidates, by utilities of the given sensitivity.
+class ByUtility(ABC):
+    """The base of mechanisms that choose one of k candidates, by utilities of the given sensitivity.
 
     Utilities are integers, fractions or floats, each taken as the rational number that it is. If
     they were computed with rounding errors, declare by how much each may be off: with |error| <= e
     on either data set, computed utilities of neighbours differ by at most s + 2 e, and that is the
     sensitivity that is used.
-
-    >>> from shuffledp import SeededWords
-    >>> vote = Exponential(epsilon=1.0, sensitivity=1.0, k=2, labels=("tea", "coffee"))
-    >>> vote.probabilities([30, 29]).round(3)
-    array([0.622, 0.378])
-    >>> vote.select([30, 29], SeededWords(1))
-    Selection(index=1, label='coffee')
     """
 
+    name: ClassVar[str]
+    proof: ClassVar[str]
     epsilon: float
     sensitivity: float
     k: int
     labels: tuple[str, ...] | None = None
     utility_error: float = 0.0
-    name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
         read_exactly("epsilon", self.epsilon)
@@ -92,23 +87,19 @@ class Exponential:
 
     @property
     def guarantee(self) -> Guarantee:
-        return promise_pure(self.epsilon, "the likelihood ratio of the exponential mechanism")
+        return promise_pure(self.epsilon, self.proof)
 
     def select(self, utilities: ArrayLike | Sequence[Fraction], rng: WordSource) -> Selection:
         """Draw one candidate from exactly the stated law."""
-        index = int(self.choice(utilities).draw(1, rng)[0])
+        index = self.draw(self.choice(utilities), rng)
         return Selection(index=index, label=None if self.labels is None else self.labels[index])
 
-    def probabilities(self, utilities: ArrayLike | Sequence[Fraction]) -> Floats:
-        """Return the probability of each candidate, to the precision of a float.
-
-        >>> Exponential(epsilon=2.0, sensitivity=1.0, k=3).probabilities([1, 1, 1]).round(4)
-        array([0.3333, 0.3333, 0.3333])
-        """
-        return np.array([float(low) for low, _ in self.choice(utilities).bounds(80)])
+    @abstractmethod
+    def draw(self, choice: Choice, rng: WordSource) -> int:
+        """Draw the place of one candidate, by the exponents x_r."""
 
     def choice(self, utilities: ArrayLike | Sequence[Fraction]) -> Choice:
-        """Return the exact law: weights e^-x_r, x_r = epsilon (max u - u_r) / (2 sensitivity)."""
+        """Return the exponential mechanism's exact law: weights e^-x_r, x_r = epsilon (max u - u_r) / (2 sensitivity)."""
         exact = self._read_utilities(utilities)
         best = max(exact)
         rate = Fraction(self.epsilon) / (2 * self._widen())
@@ -117,11 +108,13 @@ class Exponential:
     def accuracy(self, beta: float) -> float:
         """Return alpha: the chosen utility is at least max u - alpha, except with probability beta.
 
-        alpha = (2 s / epsilon) ln(k / beta), with the widened sensitivity and twice the declared
-        error of the utilities added.
+        alpha = (2 s / epsilon) ln(k / beta), with the widened sensitivity and twice the declared error of the utilities
+        added. It is the same for both: in permute and flip candidate r is awake with probability e^-x_r, and
+        k e^-x <= beta.
 
-        >>> round(Exponential(epsilon=1.0, sensitivity=1.0, k=2).accuracy(0.05), 4)
-        7.3778
+        >>> votes = [kind(epsilon=1.0, sensitivity=1.0, k=2) for kind in (Exponential, PermuteAndFlip)]
+        >>> [round(vote.accuracy(0.05), 4) for vote in votes]
+        [7.3778, 7.3778]
         """
         scale = 2 * float(self._widen()) / self.epsilon
         logs = math.log(self.k) - math.log(fraction_of_one("beta", beta))
@@ -155,10 +148,35 @@ _NODES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermuteAndFlip:
-    """One of k candidates, by utilities of the given sensitivity.
+class Exponential(ByUtility):
+    """One of k candidates, with a probability in proportion to e^-x_r.
 
-    Parameters are those of the exponential mechanism.
+    >>> from shuffledp import SeededWords
+    >>> vote = Exponential(epsilon=1.0, sensitivity=1.0, k=2, labels=("tea", "coffee"))
+    >>> vote.probabilities([30, 29]).round(3)
+    array([0.622, 0.378])
+    >>> vote.select([30, 29], SeededWords(1))
+    Selection(index=1, label='coffee')
+    """
+
+    name: ClassVar[str] = "exponential"
+    proof: ClassVar[str] = "the likelihood ratio of the exponential mechanism"
+
+    def draw(self, choice: Choice, rng: WordSource) -> int:
+        return int(choice.draw(1, rng)[0])
+
+    def probabilities(self, utilities: ArrayLike | Sequence[Fraction]) -> Floats:
+        """Return the probability of each candidate, to the precision of a float.
+
+        >>> Exponential(epsilon=2.0, sensitivity=1.0, k=3).probabilities([1, 1, 1]).round(4)
+        array([0.3333, 0.3333, 0.3333])
+        """
+        return np.array([float(low) for low, _ in self.choice(utilities).bounds(80)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermuteAndFlip(ByUtility):
+    """One of k candidates: in random order, the first that is taken with its probability e^-x_r.
 
     >>> from shuffledp import SeededWords
     >>> vote = PermuteAndFlip(epsilon=1.0, sensitivity=1.0, k=2, labels=("tea", "coffee"))
@@ -168,44 +186,16 @@ class PermuteAndFlip:
     Selection(index=0, label='tea')
     """
 
-    epsilon: float
-    sensitivity: float
-    k: int
-    labels: tuple[str, ...] | None = None
-    utility_error: float = 0.0
-    weights: Exponential = field(init=False, repr=False)
-    """The exponential mechanism, whose weights e^-x_r are the probabilities of the flips."""
     name: ClassVar[str] = "permute_and_flip"
+    proof: ClassVar[str] = "the upper tail of one-sided exponential noise"
 
-    def __post_init__(self) -> None:
-        weights = Exponential(
-            epsilon=self.epsilon,
-            sensitivity=self.sensitivity,
-            k=self.k,
-            labels=self.labels,
-            utility_error=self.utility_error,
-        )
-        object.__setattr__(self, "labels", weights.labels)
-        object.__setattr__(self, "weights", weights)
-
-    @property
-    def parameters(self) -> Parameters:
-        return self.weights.parameters
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return promise_pure(self.epsilon, "the upper tail of one-sided exponential noise")
-
-    def select(self, utilities: ArrayLike | Sequence[Fraction], rng: WordSource) -> Selection:
-        """Draw one candidate from exactly the stated law."""
-        exponents = self.weights.choice(utilities).exponents
+    def draw(self, choice: Choice, rng: WordSource) -> int:
         left = list(range(self.k))
         while True:
             place = _draw_below(len(left), rng)
             index = left[place]
-            if draw_bernoulli_exp(exponents[index], 1, rng)[0]:
-                label = None if self.labels is None else self.labels[index]
-                return Selection(index=index, label=label)
+            if draw_bernoulli_exp(choice.exponents[index], 1, rng)[0]:
+                return index
             left[place] = left[-1]
             left.pop()
 
@@ -217,23 +207,13 @@ class PermuteAndFlip:
         >>> PermuteAndFlip(epsilon=2.0, sensitivity=1.0, k=3).probabilities([1, 1, 1]).round(4)
         array([0.3333, 0.3333, 0.3333])
         """
-        exponents = self.weights.choice(utilities).exponents
+        exponents = self.choice(utilities).exponents
         p = np.exp([-float(min(x, Fraction(10_000))) for x in exponents])
         nodes, weight = _rule()
         # Nodes lie strictly inside (0, 1), so no factor 1 - t p is 0.
         factors = 1 - np.outer((nodes + 1) / 2, p)
         alone: Floats = p * ((weight / 2 * factors.prod(axis=1)) @ (1 / factors))
         return alone
-
-    def accuracy(self, beta: float) -> float:
-        """Return alpha: the chosen utility is at least max u - alpha, except with probability beta.
-
-        The same alpha as for the exponential mechanism: candidate r is awake with probability e^-x_r, and k e^-x <= beta.
-
-        >>> round(PermuteAndFlip(epsilon=1.0, sensitivity=1.0, k=2).accuracy(0.05), 4)
-        7.3778
-        """
-        return self.weights.accuracy(beta)
 
 
 @lru_cache(maxsize=1)
