@@ -37,7 +37,6 @@ from shuffledp.accounting.compose import compose_delta
 from shuffledp.accounting.moved_message import NoiseTotal, TwoBins, dummies, poisson_level
 from shuffledp.core.analyzer import Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
@@ -48,7 +47,7 @@ from shuffledp.numerics.galois import check_degree, cubics
 from shuffledp.numerics.intervals import BinomialSum, NoiseWindow
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.dummies_histogram import DummiesHistogram
-from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import OfCategories, register, shuffle
 
 _WIDEST = 1 << 26  # cells of a row
 _MOST_ROWS = 64
@@ -64,7 +63,7 @@ _ROUNDING = 1e-12  # of n: more than the roundings of the ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountMin:
+class CountMin(OfCategories):
     """In each row t the message t width + h_t(x), and dummies: `DummiesHistogram` over the row's cells.
 
     `functions` are the coefficients in GF(2^r) of the rows, that of x^3 first. rho is surely + threshold / 2^word_bits.
@@ -101,10 +100,6 @@ class CountMin:
             whole("functions", coefficient, at_least=0, at_most=(1 << self.r) - 1)
         object.__setattr__(self, "functions", functions)
         assert self.row.k == self.width  # checks the noise
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def rows(self) -> int:

@@ -12,7 +12,6 @@ original, `zsum_histogram`).
 """
 
 import math
-from collections.abc import Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -21,24 +20,23 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.moved_message import TwoBins, dummies, dummies_after, dummies_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.protocols.shared.assembly import register, shuffle
-from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, Numbered
 
 _MOST = 1 << 16  # words of tape per user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DummiesHistogram:
+class DummiesHistogram(Numbered):
     """The category, `surely` dummies, and one more with probability threshold / 2^word_bits.
 
     >>> noise = DummiesHistogram(k=3, surely=1, threshold=8, word_bits=4)
@@ -69,10 +67,6 @@ class DummiesHistogram:
         surely = math.floor(rho)
         threshold = int((rho - surely) * (1 << word_bits))
         return cls(k=k, surely=surely, threshold=threshold, word_bits=word_bits)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def words_per_input(self) -> int:
@@ -155,12 +149,6 @@ class DummiesHistogram:
             sent = (x, *sorted(j for one_sent, _ in draws for j in one_sent))
             law[sent] = law.get(sent, Fraction(0)) + math.prod(mass for _, mass in draws)
         return law
-
-    def find_supported(self, message: Message) -> Set[int]:
-        return find_named(message, self.k)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return message_tally(shuffled, self.k)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Deal the tally: all dummies that are tried fall into the bins, or are rejected, like words of one crowd."""

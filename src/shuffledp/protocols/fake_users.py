@@ -11,7 +11,6 @@ Reference: Cheu, Zhilyaev 2022, "Differentially private histograms in the shuffl
 """
 
 import math
-from collections.abc import Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -21,24 +20,23 @@ import numpy as np
 
 from shuffledp.accounting.base import find_level
 from shuffledp.accounting.blanket import Blanket
-from shuffledp.core.analyzer import Tally, bit_tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import dyadic_above
 from shuffledp.protocols.shared.assembly import register, shuffle
-from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, Marked
 from shuffledp.protocols.unary import WORD_BITS, send_bits
 
 _LAW_MAX_BITS = 16  # of all vectors of a user: the law has 2^bits entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FakeUsers:
+class FakeUsers(Marked):
     """One real and `fake` zero vectors; bit j of a vector is flipped iff its word is below `flips`.
 
     >>> FakeUsers(k=2, fake=1, flips=1, word_bits=2).pmf(0)[(1, 0), (0, 0)]
@@ -59,10 +57,6 @@ class FakeUsers:
         whole("fake", self.fake, at_least=1)
         whole("word_bits", self.word_bits, at_least=2, at_most=64)
         whole("flips", self.flips, at_least=1, at_most=(1 << (self.word_bits - 1)) - 1)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def f(self) -> Fraction:
@@ -119,13 +113,6 @@ class FakeUsers:
     def _probability(self, sent: tuple[tuple[int, ...], ...], x: int) -> Fraction:
         flipped = sum(map(sum, sent)) + (1 - 2 * sent[0][x])
         return self.f**flipped * (1 - self.f) ** (self.words_per_input - flipped)
-
-    def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, tuple)
-        return {j for j, bit in enumerate(message) if bit}
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return bit_tally(shuffled, self.k)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Deal the columns, which are independent: column j has c_j ones that are flipped, and zeros that are."""

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import ErrorLaw, Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words, distinct
-from shuffledp.core.domain import Categories
 from shuffledp.core.protocol import LATE, Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled, WordSource
 from shuffledp.core.validate import level as valid_level
@@ -36,7 +35,13 @@ from shuffledp.numerics.dealing import binomials, deal, deal_uniform
 from shuffledp.numerics.galois import parity
 from shuffledp.numerics.intervals import BoundedError, TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
-from shuffledp.protocols.shared.assembly import local, refuse_epsilon0, register, shuffled
+from shuffledp.protocols.shared.assembly import (
+    OfCategories,
+    local,
+    refuse_epsilon0,
+    register,
+    shuffled,
+)
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -44,7 +49,7 @@ _AT_ONCE = 1 << 22  # outputs of all categories that are dealt in one go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HadamardResponse:
+class HadamardResponse(OfCategories):
     r"""The randomizer of Hadamard response.
 
     A word is read as an output y (its last log2 K bits) and a coin (the bits before). If the coin is
@@ -82,10 +87,6 @@ class HadamardResponse:
         object.__setattr__(self, "low", int(-(-(1 << self.word_bits) // (s * gain + self.outputs))))
         if self.toward < 1:
             raise refuse_epsilon0(self.epsilon0, self.word_bits, k=self.k)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def cost(self) -> Cost:

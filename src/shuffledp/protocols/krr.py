@@ -6,7 +6,6 @@ References: Warner 1965; Kairouz, Bonawitz, Ramage 2016, "Discrete distribution 
 local privacy".
 """
 
-from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
@@ -14,11 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.protocol import LATE, Parts
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import deal
 from shuffledp.numerics.rounding import exp_lower
@@ -29,11 +27,11 @@ from shuffledp.protocols.shared.assembly import (
     register,
     shuffled,
 )
-from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, Numbered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KRR(OneNumber):
+class KRR(Numbered, OneNumber):
     r"""k-ary randomized response.
 
     Each category is sent by `share` of the 2^word_bits words whatever the truth is, and the truth x
@@ -59,10 +57,6 @@ class KRR(OneNumber):
         if self.k * share >= words:
             raise refuse_epsilon0(self.epsilon0, self.word_bits, k=self.k)
         object.__setattr__(self, "share", int(share))
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def alphabet(self) -> int:
@@ -102,12 +96,6 @@ class KRR(OneNumber):
         lies = [self.share] * self.k
         kept, lied = deal(inputs, [[left]], self.word_bits, source, common=lies)
         return Tally(counts=kept[:, 0] + lied, users=int(inputs.sum()))
-
-    def find_supported(self, message: Message) -> Set[int]:
-        return find_named(message, self.k)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return message_tally(shuffled, self.k)
 
 
 @local(

@@ -18,7 +18,7 @@ import numpy as np
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
 from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories, find_outside
+from shuffledp.core.domain import find_outside
 from shuffledp.core.errors import DataError, ParameterError, UnsupportedError
 from shuffledp.core.protocol import LATE, Cost, Parts
 from shuffledp.core.randomizer import Law, Message, Messages, NumberCode, Shuffled
@@ -26,7 +26,7 @@ from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.galois import POLYNOMIALS, line, multiples, multiply
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.krr import KRR
-from shuffledp.protocols.shared.assembly import local, register, shuffled
+from shuffledp.protocols.shared.assembly import OfCategories, local, register, shuffled
 from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, light_variance
 
 _USERS = (
@@ -37,7 +37,7 @@ _LAW_MAX = 1 << 16  # hash functions; a longer list would take seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalHashing:
+class LocalHashing(OfCategories):
     r"""Local hashing: (a, b, y), a hash function and a randomized bucket.
 
     The hash of j is the bucket floor(u g / 2^r) of u = a j + b in the field GF(2^r), r being half of
@@ -76,10 +76,6 @@ class LocalHashing:
     def r(self) -> int:
         """Bits of a hash value before it becomes a bucket."""
         return self.word_bits // 2
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def cost(self) -> Cost:

@@ -17,7 +17,6 @@ import numpy as np
 
 from shuffledp.core.analyzer import Estimate, Interval, Tally, Value, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import MismatchError
 from shuffledp.core.protocol import LATE, Cost, Crowd, Least, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource, join_laws
@@ -30,7 +29,7 @@ from shuffledp.protocols.pure_count import (
     find_fewest,
     find_noise,
 )
-from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import OfCategories, register, shuffle
 
 _PROOF = (
     "twice the largest loss of a count, over all totals and all data sets, evaluated numerically (count: "
@@ -39,7 +38,7 @@ _PROOF = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PureHistogram:
+class PureHistogram(OfCategories):
     """For each bin d messages: 2 j + 1 is a one and 2 j a zero of bin j.
 
     >>> device = PureHistogram(k=2, count=PureCount(noise=(1, 2, 2, 1), word_bits=4))
@@ -57,10 +56,6 @@ class PureHistogram:
     def word_bits(self) -> int:
         """The bits of a word of the tape."""
         return self.count.word_bits
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def words_per_input(self) -> int:

@@ -31,7 +31,6 @@ from shuffledp.accounting.server_noise import AddedLaw, Moved, Scattered, open_c
 from shuffledp.core.analyzer import Estimate, Tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
 from shuffledp.core.capabilities import Capabilities
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model
 from shuffledp.core.protocol import Cost, ShuffleProtocol, Unconditional
@@ -42,6 +41,7 @@ from shuffledp.numerics.galois import SPARE_BITS, LinearHashing
 from shuffledp.numerics.intervals import TwoBinomialsError
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.server_noise import NAME, SERVERS, find_noise
+from shuffledp.protocols.shared.assembly import OfCategories
 
 TASK = "histogram"
 """The one kind of question that it answers."""
@@ -52,7 +52,7 @@ _EPSILON = 1.0  # at which a protocol by itself states its delta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HashedBin:
+class HashedBin(OfCategories):
     """The person's own hash function and a value near that of the category, or any value (the floor).
 
     >>> device = HashedBin(k=4, r=2, s=2, width=1, word_bits=4)
@@ -90,10 +90,6 @@ class HashedBin:
     def hashing(self) -> LinearHashing:
         """The hash family."""
         return LinearHashing(k=self.k, r=self.r, s=self.s, width=self.width)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def epsilon0(self) -> float:

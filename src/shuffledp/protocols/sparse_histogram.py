@@ -19,7 +19,7 @@ original, `zsum_histogram`).
 """
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -28,17 +28,16 @@ from typing import ClassVar
 import numpy as np
 
 from shuffledp.accounting.moved_message import dummies, dummies_level
-from shuffledp.core.analyzer import Tally, message_tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import Law, Messages, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import deal, deal_uniform
 from shuffledp.protocols.shared.assembly import register, shuffle
-from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, find_named
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, Numbered
 
 _MOST = (
     1000  # noise messages per user; the exact law of more takes seconds, and nobody would send them
@@ -48,7 +47,7 @@ _CUT = 1e-3  # of Poisson's tail; a longer table would lengthen the tape for not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseHistogram:
+class SparseHistogram(Numbered):
     """The category and the distinct ones of M uniform bins, Pr[M = m] = shares[m] / 2^word_bits.
 
     One word decides M, one more is there for each bin. A word that falls outside the k equal shares draws no
@@ -93,10 +92,6 @@ class SparseHistogram:
         for place, share in enumerate(reversed(self.shares)):  # Horner, in units of 2^-bits
             total = total * up + (share << bits * place)
         return Fraction(total, 1 << bits * len(self.shares))
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def words_per_input(self) -> int:
@@ -177,12 +172,6 @@ class SparseHistogram:
                 for bins in combinations(range(self.k), size):
                     law[x, *bins] = mass / math.comb(self.k, size)
         return law
-
-    def find_supported(self, message: Message) -> Set[int]:
-        return find_named(message, self.k)
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return message_tally(shuffled, self.k)
 
     def deal(self, inputs: Counts, source: WordSource) -> Tally:
         """Return how many users draw M = 0, 1, ... bins; then one bin each for M = 1, all together.

@@ -6,7 +6,6 @@ Reference: Ye, Barg 2018, "Optimal schemes for discrete distribution estimation 
 differential privacy".
 """
 
-from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -16,17 +15,15 @@ from math import comb, exp, floor, lgamma, log
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
-from shuffledp.core.analyzer import Tally, bit_tally
 from shuffledp.core.arrays import Bools, Codes, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import LATE, Cost, Crowd, Parts, Promise
-from shuffledp.core.randomizer import BitCode, Law, Message, Messages, Shuffled
+from shuffledp.core.randomizer import BitCode, Law, Messages
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.numerics.tape import acceptance, acceptance_float, add_distinct, bernoulli
 from shuffledp.protocols.shared.assembly import fit, local, refuse_epsilon0, register
-from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, light_variance
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, Marked, light_variance
 
 _BLOCK_BYTES = 1 << 21  # the sets and draws of a block of users: about what the CPU's cache holds
 _LARGEST_SET = 4096  # with more words, the exact fractions of the law take minutes
@@ -34,7 +31,7 @@ _LAW_MAX = 1 << 16  # messages; a longer list would take seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetSelection:
+class SubsetSelection(Marked):
     r"""Subset selection: a set of w categories, sent as a vector of k bits.
 
     The set holds x with probability e^epsilon0 w / (e^epsilon0 w + k - w), rounded down to
@@ -89,10 +86,6 @@ class SubsetSelection:
     @property
     def q(self) -> Fraction:
         return self.accepted * self.other
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def cost(self) -> Cost:
@@ -152,13 +145,6 @@ class SubsetSelection:
                 neither=without * (self.k - 1 - self.w) / (self.k - 1) + 1 - accepted,
             ),
         )
-
-    def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, tuple)
-        return {j for j, bit in enumerate(message) if bit}
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return bit_tally(shuffled, self.k)
 
 
 @local(

@@ -13,7 +13,6 @@ ordinal response"; Wang, Blocki, Li, Jha 2017, "Locally differentially private p
 frequency estimation" (there SUE and OUE).
 """
 
-from collections.abc import Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -21,17 +20,16 @@ from itertools import product
 import numpy as np
 
 from shuffledp.accounting.blanket import Blanket, two_level_blanket
-from shuffledp.core.analyzer import Tally, bit_tally
+from shuffledp.core.analyzer import Tally
 from shuffledp.core.arrays import Codes, Counts, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.protocol import LATE, Cost, Least, Parts
-from shuffledp.core.randomizer import BitCode, Law, Message, Messages, Shuffled, WordSource
+from shuffledp.core.randomizer import BitCode, Law, Messages, WordSource
 from shuffledp.core.validate import positive, whole
 from shuffledp.numerics.dealing import binomials
 from shuffledp.numerics.rounding import exp_lower
 from shuffledp.protocols.shared.assembly import local, refuse_epsilon0, register, shuffled
-from shuffledp.protocols.shared.frequency import FrequencyAnalyzer
+from shuffledp.protocols.shared.frequency import FrequencyAnalyzer, Marked
 
 WORD_BITS = 32
 """A user needs k words, so words are the cost: half the usual width is twice as fast. The law is
@@ -41,7 +39,7 @@ _LAW_MAX_K = 16  # the law has 2^k messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unary:
+class Unary(Marked):
     """A unary encoding: bit j is sent as one iff word j is below a threshold.
 
     `one` is the threshold at the position of the value, `zero` everywhere else. Construction fails
@@ -113,10 +111,6 @@ class Unary:
         return cls(k=k, epsilon0=epsilon0, one=one, zero=zero, word_bits=word_bits)
 
     @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
-
-    @property
     def cost(self) -> Cost:
         return Cost.fixed(self.k)
 
@@ -175,13 +169,6 @@ class Unary:
         thresholds = [self.one] * self.k + [self.zero] * self.k
         ones = binomials(bits, thresholds, self.word_bits, source)
         return Tally(counts=ones[: self.k] + ones[self.k :], users=users)
-
-    def find_supported(self, message: Message) -> Set[int]:
-        assert isinstance(message, tuple)
-        return {j for j, bit in enumerate(message) if bit}
-
-    def tally(self, shuffled: Shuffled) -> Tally:
-        return bit_tally(shuffled, self.k)
 
 
 def _flips(odds: Fraction, epsilon0: float, word_bits: int) -> int:

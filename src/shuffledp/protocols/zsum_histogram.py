@@ -24,19 +24,18 @@ import numpy as np
 from shuffledp.accounting.moved_message import IndependentBins, independent_level
 from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words
-from shuffledp.core.domain import Categories
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.core.protocol import LATE, Calibration, Cost, Crowd, Parts, Promise
 from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSource
 from shuffledp.core.validate import whole
 from shuffledp.numerics import tape
 from shuffledp.numerics.dealing import binomials
-from shuffledp.protocols.shared.assembly import register, shuffle
+from shuffledp.protocols.shared.assembly import OfCategories, register, shuffle
 from shuffledp.protocols.zsum import CutAnswers, paper_gamma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZsumHistogram:
+class ZsumHistogram(OfCategories):
     """The category, and every bin with probability 1 - gamma, gamma = silent / 2^word_bits.
 
     >>> ZsumHistogram(k=2, silent=1, word_bits=2).pmf(0)[0, 0, 1]
@@ -56,10 +55,6 @@ class ZsumHistogram:
         whole("k", self.k, at_least=2)
         whole("word_bits", self.word_bits, at_least=1, at_most=64)
         whole("silent", self.silent, at_least=1, at_most=(1 << self.word_bits) - 1)
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def words_per_input(self) -> int:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 import numpy as np
 
 from shuffledp.accounting.base import SMALLEST_DELTA, Computational, bound_generator
+from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Guarantee, Model, round_up
 from shuffledp.core.protocol import (
@@ -55,6 +56,18 @@ if TYPE_CHECKING:  # the bounds of amplification are loaded by those who need th
     from shuffledp.accounting.binary import BinaryResponse
 
 P = ParamSpec("P")
+
+
+class OfCategories(ABC):
+    """The base of devices of people who hold one of k categories."""
+
+    __slots__ = ()
+    k: int
+
+    @property
+    def domain(self) -> Categories:
+        """The categories."""
+        return Categories(k=self.k)
 
 
 class OneNumber(ABC):

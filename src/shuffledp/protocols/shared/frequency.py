@@ -30,7 +30,7 @@ q (1 - q): the view is (A + 1, B) against (A, B + 1), the two bins of `accountin
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,7 +41,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from shuffledp.accounting.moved_message import dummies, dummies_level, poisson_level
-from shuffledp.core.analyzer import ErrorLaw, Estimate, Tally
+from shuffledp.core.analyzer import ErrorLaw, Estimate, Tally, bit_tally, message_tally
 from shuffledp.core.arrays import Bools, Codes, Counts, Floats, Words
 from shuffledp.core.domain import Categories
 from shuffledp.core.errors import ParameterError
@@ -50,6 +50,7 @@ from shuffledp.core.randomizer import Law, Message, Messages, Shuffled, WordSour
 from shuffledp.core.validate import number
 from shuffledp.numerics.dealing import binomial, deal_uniform
 from shuffledp.numerics.intervals import BinomialSum, NoiseError, TwoBinomialsError
+from shuffledp.protocols.shared.assembly import OfCategories
 
 
 class FrequencyOracle(Protocol):
@@ -154,15 +155,36 @@ class FrequencyAnalyzer:
         return variance
 
 
-def find_named(message: Message, k: int) -> Set[int]:
-    """Return what a message supports that is the number of a category: that category alone.
+class Numbered(OfCategories):
+    """The base of devices whose messages are numbers of categories: each supports its own.
 
-    >>> find_named(2, 4)
+    >>> from shuffledp.protocols.krr import KRR
+    >>> KRR(k=4, epsilon0=1.0).find_supported(2)
     {2}
     """
-    if not isinstance(message, int) or not 0 <= message < k:
-        raise ParameterError("message", message, f"must be within 0 .. {k - 1}")
-    return {message}
+
+    __slots__ = ()
+
+    def find_supported(self, message: Message) -> Set[int]:
+        if not isinstance(message, int) or not 0 <= message < self.k:
+            raise ParameterError("message", message, f"must be within 0 .. {self.k - 1}")
+        return {message}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return message_tally(shuffled, self.k)
+
+
+class Marked(OfCategories):
+    """The base of devices whose messages are a bit for each category: they support those that are marked."""
+
+    __slots__ = ()
+
+    def find_supported(self, message: Message) -> Set[int]:
+        assert isinstance(message, tuple)
+        return {j for j, bit in enumerate(message) if bit}
+
+    def tally(self, shuffled: Shuffled) -> Tally:
+        return bit_tally(shuffled, self.k)
 
 
 def light_variance(p: Fraction, q: Fraction) -> Fraction:
@@ -201,7 +223,7 @@ _RHO_BITS = 48
 _AT_ONCE = 1 << 17  # people whose real messages are drawn together
 
 
-class Dummied(ABC):
+class Dummied(OfCategories):
     """The base of devices that send one real message, and dummies / 2^word_bits uniform ones on average."""
 
     __slots__ = ()
@@ -209,7 +231,6 @@ class Dummied(ABC):
     proof: ClassVar[str] = (
         "the exact two-bin divergence of uniform dummies over a pairwise independent hash family"
     )
-    k: int
     dummies: int
     word_bits: int
 
@@ -222,10 +243,6 @@ class Dummied(ABC):
     @abstractmethod
     def message_bits(self) -> int:
         """Bits of the number of a message."""
-
-    @property
-    def domain(self) -> Categories:
-        return Categories(k=self.k)
 
     @property
     def rho(self) -> Fraction:
