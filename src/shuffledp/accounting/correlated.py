@@ -26,19 +26,20 @@ near-optimal accuracy with vanishing communication overhead"; the exact formula 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.privacy import Profile
-from shuffledp.core.protocol import Calibration, Crowd, NoisyDevice, Promise
+from shuffledp.core.protocol import Calibration, Crowd, Promise
 from shuffledp.core.validate import fraction_of_one, non_negative, number, positive
 from shuffledp.numerics.masses import log_negative_binomial, negative_binomial_mass
 from shuffledp.numerics.rounding import (
@@ -53,10 +54,6 @@ from shuffledp.numerics.tabulated import NOTHING, VectorLaw, add_laws, shift_law
 
 GAP = 0.1
 """The part of epsilon that is spent on the flood, unless stated otherwise."""
-PROOF = (
-    "the exact divergence of the sampled noise, Ghazi, Kumar, Manurangsi, Pagh 2020 "
-    "(correlated noise; accounting/correlated)"
-)
 
 _DIGITS = Context(prec=30, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _LARGEST_EPSILON = 700.0
@@ -501,69 +498,74 @@ def _accumulate(f: Floats, decay: float) -> Floats:
     return H
 
 
-class CorrelatedDevice(NoisyDevice, Protocol):
-    """The noise of one user."""
+class CorrelatedDevice(ABC):
+    """The base of devices with correlated noise. Without the others' noise a message gives its sender away."""
+
+    __slots__ = ()
+    epsilon0: ClassVar[float] = math.inf
+    proof: ClassVar[str] = (
+        "the exact divergence of the sampled noise, Ghazi, Kumar, Manurangsi, Pagh 2020 "
+        "(correlated noise; accounting/correlated)"
+    )
+    star: float
+    """The rate of the noise that stays in the answer."""
+    p_flood: float
+    word_bits: int
 
     @property
-    def star(self) -> float:
-        """The rate of the noise that stays in the answer."""
+    @abstractmethod
+    def words_per_input(self) -> int:
+        """The words that a user takes."""
 
     @property
-    def p_flood(self) -> float:
-        """The p of the flood."""
-
-    @property
+    @abstractmethod
     def noise_share(self) -> Fraction:
         """One user's r of each of the two noises of a bin: their sum is Geom(e^-star) at r = 1."""
 
     @property
+    @abstractmethod
     def flood_share(self) -> Fraction:
         """One user's share r of the flood of a bin."""
 
     @property
+    @abstractmethod
     def neighbours(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What one user adds to the message counts with one value and with another."""
 
+    @abstractmethod
     def distance(self, users: int) -> float:
         """Bound the distance between the sampled and the ideal noise of the bins concerned from above."""
 
+    @abstractmethod
     def noise_law(self) -> VectorLaw:
         """Return the exact law of one user's noise."""
 
+    @abstractmethod
+    def view(self, noise: CorrelatedNoise | ThinnedNoise) -> Profile:
+        """Return the curve of the bins which one person's change concerns, for ideal noise."""
 
-def bound_delta(
-    device: CorrelatedDevice,
-    honest: int,
-    epsilon: float,
-    curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
-) -> float:
-    """Bound delta at epsilon from above, for what the honest users send.
+    def delta(self, honest: int, epsilon: float) -> float:
+        """Bound delta at epsilon from above, for what the honest users send.
 
-    `curve` is that of the bins which one person's change concerns, for ideal noise. The distance between the
-    ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits the divergence is
-    computed from the sampled law itself.
-    """
-    noise = _find_noise(device, honest, _below(honest * device.flood_share))
-    try:
-        bound = min(1.0, curve(noise).delta(epsilon) + _overhead(device, honest, epsilon))
-    except UnsupportedError:  # too little noise for an exact sum in reasonable time
-        bound = 1.0
-    return min(bound, _enumerate(device, honest, epsilon)) if _is_small(device) else bound
+        The distance between the ideal and the sampled noise is added, (1 + e^epsilon) times. For a tape of a few bits
+        the divergence is computed from the sampled law itself.
+        """
+        noise = _find_noise(self, honest, _below(honest * self.flood_share))
+        try:
+            bound = min(1.0, self.view(noise).delta(epsilon) + _overhead(self, honest, epsilon))
+        except UnsupportedError:  # too little noise for an exact sum in reasonable time
+            bound = 1.0
+        return min(bound, _enumerate(self, honest, epsilon)) if _is_small(self) else bound
 
+    def open_curve(self, honest: int) -> tuple[Profile, float] | None:
+        """Return the curve for ideal noise, and the distance to the sampled noise; None for a tape of a few bits.
 
-def open_curve(
-    device: CorrelatedDevice,
-    honest: int,
-    curve: Callable[[CorrelatedNoise | ThinnedNoise], Profile],
-) -> tuple[Profile, float] | None:
-    """Return the curve for ideal noise, and the distance to the sampled noise; None for a tape of a few bits.
-
-    Less flood is less privacy, so a shorter number serves for it, and other bins have the same curve.
-    """
-    if _is_small(device):
-        return None
-    r = shorten(_below(honest * device.flood_share))
-    return curve(_find_noise(device, honest, r)), device.distance(honest) * (1 + 1e-12)
+        Less flood is less privacy, so a shorter number serves for it, and other bins have the same curve.
+        """
+        if _is_small(self):
+            return None
+        r = shorten(_below(honest * self.flood_share))
+        return self.view(_find_noise(self, honest, r)), self.distance(honest) * (1 + 1e-12)
 
 
 def _find_noise(
@@ -608,7 +610,7 @@ _Device = TypeVar("_Device", bound=CorrelatedDevice)
 
 
 def calibrate(
-    build: Callable[[NegativeBinomialFlood], _Device],
+    build: Callable[..., _Device],
     crowd: Crowd,
     promise: Promise,
     *,
@@ -616,12 +618,13 @@ def calibrate(
     losing: float,
     calibration: Calibration,
 ) -> _Device:
-    """Return the device with (nearly) the smallest flood that is certified, or the published one.
+    """Return the device that is built with (nearly) the smallest flood that is certified, or the published one.
 
     The noise uses `star` of epsilon, the bin that loses a person `bound_losing`.
     """
     if calibration is Calibration.PAPER:
-        return build(_publish(promise, star, losing))
+        flood = _publish(promise, star, losing)
+        return build(star=star, r_flood=flood.r, p_flood=flood.p)
     # Down to 30 bits, so that budgets which differ by rounding share one search, on the safe side.
     epsilon, delta, target = promise.epsilon, promise.delta, shorten(promise.delta)
     if star < _LEAST_STAR:
@@ -632,7 +635,8 @@ def calibrate(
         raise UnsupportedError(f"delta={delta!r} is out of reach of tables of 64-bit words")
     # The tables are a little off and the search is for the ideal noise: aim lower until it fits.
     for _ in range(20):
-        device = build(flood_level(epsilon=losing, epsilon_star=star, delta=target))
+        flood = flood_level(epsilon=losing, epsilon_star=star, delta=target)
+        device = build(star=star, r_flood=flood.r, p_flood=flood.p)
         certified = device.delta(crowd.trusted, epsilon)
         if certified <= delta:
             return device

@@ -162,10 +162,6 @@ class Noisy(Protocol):
         """Bound delta at epsilon from above, for what the shuffler shows if `honest` users make noise."""
 
 
-class NoisyDevice(Device, Noisy, Protocol):
-    """A device that hides its user behind everybody's noise."""
-
-
 class CurvedNoise(Noisy, Protocol):
     """A noisy part that may know its whole privacy curve, which is faster than one `delta` after the other."""
 
@@ -250,7 +246,7 @@ class Parts(Capabilities):
     device: Device
     analyzer: Analyzer
     accountant: Accountant | None = field(default=None, kw_only=True)
-    """None for a `NoisyDevice`, which accounts for itself, and in the local model."""
+    """None for a device that is `Noisy`, which accounts for itself, and in the local model."""
     task: str | None = field(default=None, kw_only=True)
     """What it answers, if not what its maker was declared with."""
     resolved: Mapping[str, Any] = field(default_factory=dict, kw_only=True)

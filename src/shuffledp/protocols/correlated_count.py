@@ -19,17 +19,17 @@ near-optimal accuracy with vanishing communication overhead".
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.correlated import (
     GAP,
-    PROOF,
-    NegativeBinomialFlood,
-    bound_delta,
+    CorrelatedDevice,
+    CorrelatedNoise,
+    ThinnedNoise,
     calibrate,
-    open_curve,
 )
 from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Words
@@ -50,7 +50,7 @@ from shuffledp.protocols.shared.assembly import register, shuffle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelatedCount:
+class CorrelatedCount(CorrelatedDevice):
     """x, a share of noise of either sign, and a share of the flood; 0 is "-1" and 1 is "+1".
 
     `noise` and `flood` are the tables of the shares; see numerics/tabulated for how far from the
@@ -86,11 +86,6 @@ class CorrelatedCount:
         return Bits()
 
     @property
-    def epsilon0(self) -> float:
-        """Infinite: without the others' noise a message "+1" gives its sender away."""
-        return math.inf
-
-    @property
     def words_per_input(self) -> int:
         return 2 * self.noise.words + self.flood.words
 
@@ -120,16 +115,9 @@ class CorrelatedCount:
             count_depends_on_value=True,
         )
 
-    @property
-    def proof(self) -> str:
-        return PROOF
-
-    def delta(self, honest: int, epsilon: float) -> float:
-        """Bound the delta of one bin, which loses a person or gains one."""
-        return bound_delta(self, honest, epsilon, lambda noise: noise)
-
-    def open_curve(self, honest: int) -> tuple[Profile, float] | None:
-        return open_curve(self, honest, lambda noise: noise)
+    def view(self, noise: CorrelatedNoise | ThinnedNoise) -> Profile:
+        """Return the curve of one bin, which loses a person or gains one."""
+        return noise
 
     def encode(self, inputs: Codes, words: Words) -> Messages:
         w = self.noise.words
@@ -236,16 +224,7 @@ def make(
     ('1.0006', True)
     """
     star = (1 - fraction_of_one("gap", gap)) * promise.epsilon
-
-    def build(flood: NegativeBinomialFlood) -> CorrelatedCount:
-        return CorrelatedCount(
-            star=star,
-            r_flood=flood.r,
-            p_flood=flood.p,
-            sharers=crowd.trusted,
-            word_bits=word_bits,
-        )
-
+    build = partial(CorrelatedCount, sharers=crowd.trusted, word_bits=word_bits)
     device = calibrate(
         build, crowd, promise, star=star, losing=promise.epsilon, calibration=calibration
     )

@@ -22,17 +22,17 @@ near-optimal accuracy with vanishing communication overhead" (the noise of one b
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from shuffledp.accounting.correlated import (
     GAP,
-    PROOF,
+    CorrelatedDevice,
+    CorrelatedNoise,
     CorrelatedPair,
-    NegativeBinomialFlood,
-    bound_delta,
+    ThinnedNoise,
     calibrate,
-    open_curve,
 )
 from shuffledp.core.analyzer import Estimate, Tally, message_tally
 from shuffledp.core.arrays import Codes, Counts, Floats, Words, distinct
@@ -47,7 +47,7 @@ from shuffledp.protocols.shared.assembly import register, shuffle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrelatedHistogram:
+class CorrelatedHistogram(CorrelatedDevice):
     """The value, and shares of noise and flood in every bin; message 2 bin + 1 is "+1", 2 bin is "-1".
 
     >>> device = CorrelatedHistogram(
@@ -95,11 +95,6 @@ class CorrelatedHistogram:
         object.__setattr__(self, "words_per_input", noise.words + flood.words)
 
     @property
-    def epsilon0(self) -> float:
-        """Infinite: without the others' noise a message gives its sender away."""
-        return math.inf
-
-    @property
     def noise_share(self) -> Fraction:
         return self.noise.share
 
@@ -126,16 +121,9 @@ class CorrelatedHistogram:
             count_depends_on_value=False,
         )
 
-    @property
-    def proof(self) -> str:
-        return PROOF
-
-    def delta(self, honest: int, epsilon: float) -> float:
-        """Bound delta over two bins: one loses a person and one gains it."""
-        return bound_delta(self, honest, epsilon, CorrelatedPair)
-
-    def open_curve(self, honest: int) -> tuple[Profile, float] | None:
-        return open_curve(self, honest, CorrelatedPair)
+    def view(self, noise: CorrelatedNoise | ThinnedNoise) -> Profile:
+        """Return the curve of two bins: one loses a person and one gains it."""
+        return CorrelatedPair(noise)
 
     def moved(self, honest: int, place: int) -> tuple[Profile, float] | None:
         """Return the curve of a message that moves after `place` others: ideal noise of bins is independent."""
@@ -249,18 +237,13 @@ def make(
     ('1.604', True)
     """
     star = (1 - fraction_of_one("gap", gap)) * promise.epsilon / 2
-
-    def build(flood: NegativeBinomialFlood) -> CorrelatedHistogram:
-        return CorrelatedHistogram(
-            k=k,
-            star=star,
-            r_flood=flood.r,
-            p_flood=flood.p,
-            sharers=crowd.trusted,
-            most_events=most_events,
-            word_bits=word_bits,
-        )
-
+    build = partial(
+        CorrelatedHistogram,
+        k=k,
+        sharers=crowd.trusted,
+        most_events=most_events,
+        word_bits=word_bits,
+    )
     losing = promise.epsilon - star
     device = calibrate(build, crowd, promise, star=star, losing=losing, calibration=calibration)
     analyzer = SignedHistogramAnalyzer(randomizer=device)
