@@ -247,95 +247,60 @@ def ask(
         where = Filter.read(where, missing, public=where_public)
     elif where_public:
         raise UnsupportedError("where_public needs where: the filter that it declares public")
-    common: dict[str, Any] = {
-        "engine": engine,
-        "rng": rng,
-        "level": level,
-        "where": where,
-        "ledger": ledger,
-        "budget": budget,
-        "dataset": dataset,
-        "report": report,
-    }
-    if not isinstance(task, str):
+    if isinstance(task, str):
+        asked, auto = take_auto(asked, bounds_share)
+        question = Question(
+            name=task if column is None else column,
+            task=task,
+            column=column,
+            options=asked,
+            by=by,
+            groups=None if groups is None else tuple(groups),
+            protocol=protocol,
+            population=population,
+            auto=auto,
+            people=People.read(
+                person,
+                reduce=reduce,
+                of=of,
+                max_rows=max_rows,
+                max_categories=max_categories,
+                missing_person=missing_person,
+            ),
+        )
+        if epsilon is None:
+            raise ParameterError(
+                "epsilon", None, "must be given: the privacy loss, at most, such as 1"
+            )
+        survey = Survey.of(
+            question,
+            epsilon=positive("epsilon", epsilon),
+            delta=delta,
+            honest=honest,
+            model=model,
+            max_messages=max_messages,
+            allow_large_delta=allow_large_delta,
+            on_invalid=on_invalid,
+            missing=missing,
+        )
+    else:
         own = {"epsilon": epsilon, "delta": delta, "column": column, "protocol": protocol, **asked}
         own |= {"max_messages": max_messages, "honest": honest, "by": by, "groups": groups}
         own |= {"missing": missing, "population": population or None}
         own |= {"person": person, "reduce": reduce, "of": of, "max_rows": max_rows}
-        own |= {
-            "max_categories": max_categories,
-            "missing_person": missing_person,
-        }
+        own |= {"max_categories": max_categories, "missing_person": missing_person}
         own |= {"bounds_share": bounds_share}
         for name, value in own.items():
             if value is not None:
                 raise ParameterError(name, value, "is for one question: a survey states its own")
-        chosen = task if model == Model.SHUFFLE else task.trust(model)
-        return answer_once(chosen, data, **common)
-    asked, auto = take_auto(asked, bounds_share)
-    question = Question(
-        name=task if column is None else column,
-        task=task,
-        column=column,
-        options=asked,
-        by=by,
-        groups=None if groups is None else tuple(groups),
-        protocol=protocol,
-        population=population,
-        auto=auto,
-        people=People.read(
-            person,
-            reduce=reduce,
-            of=of,
-            max_rows=max_rows,
-            max_categories=max_categories,
-            missing_person=missing_person,
-        ),
-    )
-    if epsilon is None:
-        raise ParameterError("epsilon", None, "must be given: the privacy loss, at most, such as 1")
-    survey = Survey.of(
-        question,
-        epsilon=positive("epsilon", epsilon),
-        delta=delta,
-        honest=honest,
-        model=model,
-        max_messages=max_messages,
-        allow_large_delta=allow_large_delta,
-        on_invalid=on_invalid,
-        missing=missing,
-    )
-    return answer_once(survey, data, **common)
-
-
-def answer_once(
-    survey: Survey,
-    data: Any,
-    *,
-    engine: Engine | str | None,
-    rng: WordSource | None,
-    level: float,
-    where: Filter | str | None,
-    ledger: "Ledger | str | Path | None",
-    budget: "Budget | None",
-    dataset: str,
-    report: Report | None,
-) -> "Answer | SurveyAnswer":
-    """Check the budget, answer, and charge the answer before anybody sees it: one question or several."""
+        survey = task if model == Model.SHUFFLE else task.trust(model)
     valid_level(level)
-    engine = None if engine is None else find_engine(engine)
-    where = survey.read_filter(where, charged=ledger is not None)
-    columns = survey.open(data, where)
-    spending = open_spending(
-        ledger,
-        budget,
-        dataset,
-        rng=rng,
-        from_data=survey.from_data,
-        where=next(iter(columns.values())).where,
-    )
-    given: dict[str, Any] = {"engine": engine, "rng": rng, "report": report}
-    prepared = prepare(survey, columns, read_early=True, charged=spending is not None, **given)
+    chosen = None if engine is None else find_engine(engine)
+    columns = survey.open(data, survey.read_filter(where, charged=ledger is not None))
+    seen, hidden = next(iter(columns.values())).where, survey.from_data
+    spending = open_spending(ledger, budget, dataset, rng=rng, from_data=hidden, where=seen)
+    given = {"engine": chosen, "rng": rng, "report": report, "charged": spending is not None}
+    prepared = prepare(survey, columns, read_early=True, **given)
     answer = prepared.answer(level=level, report=report, spending=spending)
     with prepared.release(spending, answer):
         return answer
