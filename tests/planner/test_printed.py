@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp.core.errors import UnsupportedError
 from shuffledp.planner.choice import curator_error
 from shuffledp.planner.growth import plot_plan
-from shuffledp.planner.plans import _cells, _columns, _shorten, _verdict, shorten_up
+from shuffledp.planner.plans import _cells, _shorten, _verdict, shorten_up
 from shuffledp.tasks import Histogram
 
 CHEAP = ("central", "local")
@@ -40,7 +40,7 @@ def test_guesses_are_rounded_up(floor):
     asked = {"n": 2000, "epsilon": 1.0, "delta": 1e-6, "models": "local"}
     plan = sdp.plan("count", **asked | {"epsilon": floor}, local_epsilon=floor)
     right = 1 / (1 + math.exp(-plan.chosen.local_floor.epsilon))
-    shown = dict(zip(_columns(plan), _cells(plan, plan.chosen), strict=True))["guess"]
+    shown = _cells(plan, plan.chosen)["guess"]
     assert right <= plan.chosen.guess <= right + 1e-14
     assert shown == {1.0: "73.2 %", 3.0: "95.3 %", 9.0: "99.99 %"}[floor]
     assert "somebody who thought yes and no equally likely" in " ".join(str(plan).split())
@@ -49,10 +49,10 @@ def test_guesses_are_rounded_up(floor):
 @pytest.mark.parametrize("name", PLANS)
 def test_every_cell_is_a_number_of_its_row(plans, name):
     plan = plans[name]
-    heads, able = _columns(plan), [row for row in plan.rows if row.available]
+    able = [row for row in plan.rows if row.available]
     assert able
     for row in able:
-        cells = dict(zip(heads, _cells(plan, row), strict=True))
+        cells = _cells(plan, row)
         assert (cells["protocol"], cells["model"]) == (row.protocol, row.model.value)
         assert read_number(cells["RMSE"]) == pytest.approx(row.rmse, rel=6e-3)
         assert ("epsilon" in cells) == (name == "epsilon")

@@ -393,7 +393,27 @@ class Plan:
         return ", ".join([*parts, f"delta = {round_up(self.delta, _DIGITS)}", honest])
 
     def __str__(self) -> str:
-        return _as_text(self)
+        """Return the table, 80 columns wide, then what is not available and why."""
+        able = [row for row in self.rows if row.available]
+        cells = [_cells(self, row) for row in able]
+        lines = [*_wrap(self.title()), ""]
+        if cells:
+            table = [[*cells[0]], *([*each.values()] for each in cells)]
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            marks = ["  ", *("> " if row is self.chosen else "  " for row in able)]
+            lines += [
+                (mark + _line(each, widths)).rstrip()
+                for mark, each in zip(marks, table, strict=True)
+            ]
+            lines += ["", *_wrap(_caption(self)), *_wrap(_verdict(self))]
+        else:
+            lines.append("Nothing is available.")
+        missing = [row for row in self.rows if not row.available]
+        if missing:
+            lines += ["", "Not available:"]
+        for row in missing:
+            lines += _wrap(row.explain(), "  ", "    ")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         chosen = "nothing" if self.chosen is None else self.chosen.protocol
@@ -401,7 +421,18 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Return how notebooks show it."""
-        return _as_html(self)
+        able = [row for row in self.rows if row.available]
+        chosen = next((place for place, row in enumerate(able) if row is self.chosen), None)
+        cells = [_cells(self, row) for row in able]
+        table = say("Nothing is available.")
+        if cells:
+            rows = ([*each.values()] for each in cells)
+            table = make_table([*cells[0]], rows, chosen=chosen, texts=2)
+        missing = "".join(say(row.explain()) for row in self.rows if not row.available)
+        folded = f"<details><summary>not available</summary>{missing}</details>" if missing else ""
+        verdict = [say(_verdict(self), bold=True)] if self.chosen is not None else []
+        caption = say(_caption(self), small=True)
+        return stack(say(self.title()), table, *verdict, caption, folded)
 
 
 def plan(
@@ -593,80 +624,35 @@ def _rows(asked: Problem, limits: Limits, aim: Aim, error: float | None) -> Iter
             yield least_n(candidate, asked, limits, error)
 
 
-def _as_text(plan: Plan) -> str:
-    """Return the table, 80 columns wide, then what is not available and why."""
-    names = _columns(plan)
-    cells = [names, *(_cells(plan, row) for row in plan.rows if row.available)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
-    marks = ["  ", *(_mark(plan, row) for row in plan.rows if row.available)]
-    lines = [*_wrap(plan.title()), ""]
-    if len(cells) > 1:
-        lines += [
-            (mark + _line(line, widths)).rstrip() for mark, line in zip(marks, cells, strict=True)
-        ]
-        lines += ["", *_wrap(_caption(plan)), *_wrap(_verdict(plan))]
-    else:
-        lines.append("Nothing is available.")
-    missing = [row for row in plan.rows if not row.available]
-    if missing:
-        lines += ["", "Not available:"]
-    for row in missing:
-        lines += _wrap(row.explain(), "  ", "    ")
-    return "\n".join(lines)
-
-
-def _as_html(plan: Plan) -> str:
-    """Return the same for a notebook."""
-    able = [row for row in plan.rows if row.available]
-    chosen = next((place for place, row in enumerate(able) if row is plan.chosen), None)
-    table = make_table(_columns(plan), (_cells(plan, row) for row in able), chosen=chosen, texts=2)
-    missing = "".join(say(row.explain()) for row in plan.rows if not row.available)
-    folded = f"<details><summary>not available</summary>{missing}</details>" if missing else ""
-    verdict = [say(_verdict(plan), bold=True)] if plan.chosen is not None else []
-    caption = say(_caption(plan), small=True)
-    return stack(say(plan.title()), table, *verdict, caption, folded)
-
-
-def _mark(plan: Plan, row: Row) -> str:
-    return "> " if row is plan.chosen else "  "
-
-
 def _line(cells: list[str], widths: list[int]) -> str:
     first = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
     rest = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
     return "  ".join([*first, *rest])
 
 
-def _columns(plan: Plan) -> list[str]:
-    names = ["protocol", "model"]
-    if plan.aim is Aim.EPSILON:
-        names.append("epsilon")
-    if plan.aim is Aim.USERS:
-        names.append("n")
-    beside = plan.asked.task.columns(rmse=0.0, n=1)
-    live = ["bytes", "influence", "guess"] if plan.limits.live else []
-    lies = [] if plan.liars is None else ["liars"]
-    return [*names, "RMSE", *beside, *lies, *([] if live else ["messages", "bits"]), *live, "local"]
-
-
-def _cells(plan: Plan, row: Row) -> list[str]:
+def _cells(plan: Plan, row: Row) -> dict[str, str]:
+    """Return what stands in each column."""
     assert row.guarantee is not None
     assert row.n is not None
     assert row.rmse is not None
-    cells = [row.protocol, row.model.value]
+    cells = {"protocol": row.protocol, "model": row.model.value}
     if plan.aim is Aim.EPSILON:
-        cells.append(round_up(row.guarantee.epsilon, _DIGITS))
+        cells["epsilon"] = round_up(row.guarantee.epsilon, _DIGITS)
     if plan.aim is Aim.USERS:
-        cells.append(f"{row.n:,}")
+        cells["n"] = f"{row.n:,}"
     beside = plan.asked.task.columns(rmse=row.rmse, n=row.n, worst=row.worst_bin, found=row.found)
-    cells += map(_shorten, (row.rmse, *beside.values()))
+    cells |= {name: _shorten(value) for name, value in {"RMSE": row.rmse, **beside}.items()}
     if plan.liars is not None:
-        cells.append(plan.tell_bias(row))
-    floor = "-" if row.local_floor is None else round_up(row.local_floor.epsilon, _DIGITS)
-    if not plan.limits.live:
-        return [*cells, _shorten(row.messages_per_user), _shorten(row.bits_per_user), floor]
-    guess = f"{round_percent_up(1.0 if row.guess is None else row.guess)} %"
-    return [*cells, _shorten(row.bytes_per_report), shorten_up(row.influence), guess, floor]
+        cells["liars"] = plan.tell_bias(row)
+    if plan.limits.live:
+        cells["bytes"] = _shorten(row.bytes_per_report)
+        cells["influence"] = shorten_up(row.influence)
+        cells["guess"] = f"{round_percent_up(1.0 if row.guess is None else row.guess)} %"
+    else:
+        cells["messages"] = _shorten(row.messages_per_user)
+        cells["bits"] = _shorten(row.bits_per_user)
+    floor = row.local_floor
+    return {**cells, "local": "-" if floor is None else round_up(floor.epsilon, _DIGITS)}
 
 
 def _caption(plan: Plan) -> str:
