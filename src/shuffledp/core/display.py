@@ -382,29 +382,25 @@ def as_text(picture: Picture, limit: int = _LINES) -> str:
     for place, row in enumerate(format_rows(named, whole=picture.whole)):
         lines += [[shorten_label(groups[place]), "", "", ""]] if place in groups else []
         lines.append(row)
-    text = [line.rstrip() for line in align(lines)]
+    text = align(lines)
     if len(kept) < len(table):
         text.append(f"… and {len(table) - len(kept):,} smaller ones")
     return "\n".join(text)
 
 
-def align(lines: list[list[str]]) -> list[str]:
-    """Align rows of cells as lines: the first column to the left, the others to the right.
+def align(lines: Sequence[Sequence[str]], texts: int = 1, gap: str = "   ") -> list[str]:
+    """Align rows of cells as lines: the first columns are `texts` and go to the left, the others to the right.
 
     >>> align([["", "n"], ["car", "12"]])
     ['       n', 'car   12']
     """
-    widths = [max(measure_text(line[place]) for line in lines) for place in range(len(lines[0]))]
-    return [
-        "  ".join(
-            [line[0] + " " * (widths[0] - measure_text(line[0]))]
-            + [
-                " " * (width + 1 - measure_text(cell)) + cell
-                for cell, width in zip(line[1:], widths[1:], strict=True)
-            ]
-        )
-        for line in lines
-    ]
+    widths = [max(map(measure_text, column)) for column in zip(*lines, strict=True)]
+
+    def pad(place: int, cell: str) -> str:
+        room = " " * (widths[place] - measure_text(cell))
+        return cell + room if place < texts else room + cell
+
+    return [gap.join(pad(*each) for each in enumerate(line)).rstrip() for line in lines]
 
 
 def draw_table(

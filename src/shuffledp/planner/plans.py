@@ -14,6 +14,7 @@ from decimal import ROUND_DOWN, Context, Decimal
 from functools import partial
 from typing import Any
 
+from shuffledp.core.display import align
 from shuffledp.core.domain import Categories, Integers, Reals
 from shuffledp.core.errors import ParameterError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
@@ -399,12 +400,9 @@ class Plan:
         lines = [*_wrap(self.title()), ""]
         if cells:
             table = [[*cells[0]], *([*each.values()] for each in cells)]
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
             marks = ["  ", *("> " if row is self.chosen else "  " for row in able)]
-            lines += [
-                (mark + _line(each, widths)).rstrip()
-                for mark, each in zip(marks, table, strict=True)
-            ]
+            aligned = align(table, texts=2, gap="  ")
+            lines += [mark + line for mark, line in zip(marks, aligned, strict=True)]
             lines += ["", *_wrap(_caption(self)), *_wrap(_verdict(self))]
         else:
             lines.append("Nothing is available.")
@@ -622,12 +620,6 @@ def _rows(asked: Problem, limits: Limits, aim: Aim, error: float | None) -> Iter
             yield least_epsilon(candidate, asked, limits, error)
         else:
             yield least_n(candidate, asked, limits, error)
-
-
-def _line(cells: list[str], widths: list[int]) -> str:
-    first = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
-    rest = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
-    return "  ".join([*first, *rest])
 
 
 def _cells(plan: Plan, row: Row) -> dict[str, str]:

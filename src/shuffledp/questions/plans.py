@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from shuffledp.accounting.base import find_epsilon, gaussian_epsilon, gaussian_scale
 from shuffledp.accounting.rules import Release, share
 from shuffledp.core import __version__
-from shuffledp.core.display import shorten_label
+from shuffledp.core.display import align, shorten_label
 from shuffledp.core.errors import ShuffledpError, UnsupportedError
 from shuffledp.core.notebook import make_table, say, stack
 from shuffledp.core.privacy import Guarantee, Model, round_up
@@ -223,14 +223,7 @@ class SurveyPlan:
         named = [(shorten_label(line[0], _LONGEST_NAME), *line[1:]) for line in self._lines()]
         # The task is known: without it the table fits into 80 columns.
         lines = [(line[0], *line[2:]) for line in (_HEADS, *named)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = [
-            "  ".join(
-                cell.ljust(width) if place < 2 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
+        table = align(lines, texts=2, gap="  ")
         return "\n".join([self._title, *table, *self._remarks()])
 
     def _repr_html_(self) -> str:
