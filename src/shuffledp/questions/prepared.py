@@ -129,13 +129,11 @@ class Part:
 
     def convert(self, estimate: Estimate) -> Estimate:
         """Return the answer to the question, from that of its protocol."""
-        task, hidden = self.task, self.question.hidden
-        converted = task.convert(estimate) if isinstance(task, Grouped) else estimate
-        converted = date_labels(converted, task, self.column.moments)
-        if not hidden:
-            return converted
-        parts = task.domain.parts[1] if isinstance(task, Grouped) else task.domain
-        return leave_out(converted, parts.size, hidden)
+        task, bins, hidden = self.task, self.task.domain, self.question.hidden
+        if isinstance(task, Grouped):
+            estimate, bins = task.convert(estimate), task.domain.parts[1]
+        estimate = date_labels(estimate, task, self.column.moments)
+        return leave_out(estimate, bins.size, hidden) if hidden else estimate
 
     @property
     def both(self) -> tuple[Column, Column]:
@@ -365,11 +363,10 @@ class Prepared:
     def _run_pairs(self, part: Part, read: Headcount | Counts | None) -> Ran:
         """Estimate from pairs of answer and group, which nobody has read one by one yet."""
         assert isinstance(part.task, Grouped)
-        if isinstance(read, np.ndarray):
-            counts = read
-        else:
-            given: dict[str, Any] = {"on_invalid": part.policy, "rng": self.rng}
-            counts = count_pairs(part.both, part.task.domain, self.engine, **given)
+        counts = read
+        if not isinstance(counts, np.ndarray):
+            asked = part.both, part.task.domain, self.engine
+            counts = count_pairs(*asked, on_invalid=part.policy, rng=self.rng)
         self._check_people(int(counts.sum()))
         return Ran(estimate=self._estimate_pairs(part, counts), n=int(counts.sum()))
 
@@ -504,7 +501,6 @@ class Prepared:
             assert isinstance(part.task, Grouped)
             given: dict[str, Any] = {"on_invalid": part.policy, "rng": self.rng}
             pairs, counted = pair_people(*part.both, part.task.domain, **given), None
-
         common: dict[str, Any] = {
             "domain": name_bins(made, spread_groups(part.task).domain),
             "rng": self.rng,
@@ -568,8 +564,9 @@ def prepare(
 
         if sent or n is not None:
             raise UnsupportedError("lower and upper cannot be 'auto' in messages: declare them")
-        asked: dict[str, Any] = {"engine": engine, "rng": rng, "report": report}
-        return prepare_bounds(survey, columns, charged=charged, **asked)
+        return prepare_bounds(
+            survey, columns, charged=charged, engine=engine, rng=rng, report=report
+        )
     first = columns[survey.questions[0].column]
     chosen = engine or (DuckDB() if first.array is None else Memory())
     given = (chosen, rng, report, n)
@@ -701,16 +698,14 @@ def _prepare_several(
     if read_early:
         tasks = {name: each.task for name, each in declared.items()}
         reader = Reader.start(survey, tasks, columns, engine)
-    values = declared[first.name].task.values
-    people = None if column.rows is None else column.rows // values
-    if people is None and reader is not None:
-        with survey.locate(first):
-            people = reader.count_people()
+    task = declared[first.name].task
+    people = None if column.rows is None else column.rows // task.values
     if people is None:
         with survey.locate(first):
-            task = declared[first.name].task
-            policy = survey.find_policy(first, task)
-            people = headcount(column, task.domain, policy, engine=engine, report=report).n
+            people = None if reader is None else reader.count_people()
+            if people is None:
+                policy = survey.find_policy(first, task)
+                people = headcount(column, task.domain, policy, engine=engine, report=report).n
     planned = people if n is None else n
     survey.check_delta(planned)
     fitted = survey.fit(declared, columns, planned)
