@@ -33,7 +33,7 @@ def clinic(tmp_path):
                                                                                        "--decimal declares commas)"),
         (
             ("run", "mean", "--column", "Größe, cm", "--lower", "100", "--upper", "220", "--on-invalid", "drop"),
-            "leave out --on-invalid, and the first invalid one is named",
+            "has no valid value; without --on-invalid, the first invalid one is named",
         ),
         (
             ("run", "mean", "--column", "Besuch am", "--lower", "2024-01-01", "--upper", "2024-12-31"),
@@ -109,7 +109,7 @@ def test_counts_are_whole_people_with_shares(shuffledp, people):
     [
         (
             "12%",
-            "write numbers without units, signs and spaces, as 1234.5; for files, --strip '%' ",
+            "write numbers without units and spaces, as 1234.5; for files, --strip '%' ",
         ),
         ("€12.50", "--strip '€' removes them"),
         ("1 234", "--strip ' ' removes them"),

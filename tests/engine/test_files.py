@@ -269,8 +269,9 @@ def test_duckdb_spills_nothing(tmp_path, monkeypatch):
 def test_groups_do_not_show_themselves(folder):
     column = sdp.open_column(folder / "people.csv", "country")
     found = sdp.headcount(column, COUNTRIES, "drop")
-    assert found.groups is not None
-    assert str(found.groups.counts[0]) not in repr(found) + repr(found.groups)
+    assert found.job.groups is not None
+    shown = repr(found) + repr(found.job) + repr(found.job.groups)
+    assert str(found.job.groups.counts[0]) not in shown
 
 
 @pytest.mark.parametrize("engine", STREAMING)

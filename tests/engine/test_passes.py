@@ -127,7 +127,7 @@ class TestHeadcount:
         groups = [(pa.array(["cat", "dog", "cow"]), pa.array([5, 7, 2]))]
         found = group_early(column, PETS, OnInvalid.read("drop"), groups=groups)
         assert (found.n, found.rows, found.invalid) == (12, 14, NONE | {"unknown": 2})
-        assert found.groups.counts.tolist() == [5, 7, 0]
+        assert found.job.groups.counts.tolist() == [5, 7, 0]
         reals = sdp.Reals(lower=0.0, upper=1.0, steps=3)
         assert group_early(take_column([0.5]), reals) is None, "they have no grid yet"
 
