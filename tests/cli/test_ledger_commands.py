@@ -55,7 +55,7 @@ class TestRun:
         assert "delta would be" in refused(shuffledp("run", "count", people, *words, *FIRST), 3)
 
     def test_first_release_needs_a_budget_and_later_ones_the_same(self, shuffledp, people):
-        assert "state the budget" in refused(
+        assert "with --budget-epsilon and --budget-delta" in refused(
             shuffledp("run", "count", people, *COUNT, 0.5, *LATER), 2
         )
         released(shuffledp("run", "count", people, *COUNT, 0.5, *FIRST))
@@ -281,8 +281,12 @@ class TestLedgerCommand:
     def test_budget(self, shuffledp, people):
         released(shuffledp("run", "count", people, *COUNT, 0.9, *FIRST))
         refused(shuffledp("run", "count", people, *COUNT, 0.9, *LATER), 3)
-        released(shuffledp("ledger", "budget", "ledger.json", "--epsilon", 2, "--delta", 1e-6))
+        wider = ("ledger", "budget", "ledger.json", "--delta", 1e-6, "--epsilon")
+        assert "Spent already" not in released(shuffledp(*wider, 2)).stdout
         released(shuffledp("run", "count", people, *COUNT, 0.9, *LATER))
+        told = released(shuffledp(*wider, 1)).stdout
+        assert "Spent already: epsilon = 1.8, " in told
+        assert "That is more: nothing else can be released." in told
 
     def test_verify(self, shuffledp, people, tmp_path):
         path = tmp_path / "ledger.json"

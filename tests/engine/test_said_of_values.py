@@ -100,6 +100,7 @@ def test_what_a_filter_is():
 AGES = sdp.Integers(lower=0, upper=9)
 REALS = sdp.Reals(lower=0.0, upper=9.0, steps=9)
 DAYS = sdp.Categories(k=2, names=("2024-01-01", "2024-01-02"))
+TOWNS = sdp.Categories(k=3, names=("Bern", "CH", "Ulm"))
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,8 @@ DAYS = sdp.Categories(k=2, names=("2024-01-01", "2024-01-02"))
         (DAYS, "2024-01-01 10:00:00", " (it has a time of day: `bins` counts moments between `edges`)"),
         (DAYS, "2024-01-03", ""),
         (DAYS, "soon", ""),
+        (TOWNS, "Bern, CH", " (a name that has a comma needs quotes: '\"Bern, CH\"')"),
+        (TOWNS, "Bern, DE", ""),
         (sdp.Categories(k=2, names=("a", "b")), "2024-01-01 10:00:00", ""),
         (sdp.Bits(), "Ja", " (true_value says which one is yes)"),
     ],
@@ -137,6 +140,7 @@ def test_what_may_be_meant_by_a_value(domain, value, hint):
         " (write numbers",
         " (write negative",
         " (a list of strings",
+        " (a name that has",
         " (it is a date",
         " (it has a time",
         " (true_value",

@@ -149,6 +149,21 @@ def test_a_plan_without_a_delta_hints_at_one():
         sdp.plan("mean", error=0.1, epsilon=1.0, upper=1)
 
 
+def test_wide_tables_keep_to_80_columns():
+    plan = sdp.plan("mean", n=5000, lower=0, upper=120, error=0.5, delta=1e-7)
+    lines = str(plan).splitlines()
+    assert max(map(len, lines)) <= 80
+    header = next(line for line in lines if "protocol" in line)
+    assert header.split()[-3:] == ["messages", "bits", "local"]
+
+
+def test_a_misspelled_question_is_named_before_what_else_is_missing():
+    with pytest.raises(
+        sdp.ParameterError, match=r"task='men' must be one of .*did you mean mean\?"
+    ):
+        sdp.plan("men", n=100, epsilon=1.0)
+
+
 def test_no_picture_of_nothing(plans, tmp_path):
     plan = sdp.plan("count", n=100_000, error=1e-3, delta=1e-6, models="local")
     with pytest.raises(UnsupportedError, match="no protocol fits: "):

@@ -97,6 +97,12 @@ def budget(
         tell(
             f"The budget of {dataset!r} is now epsilon = {round_up(epsilon, 6)}, delta = {round_up(delta, 6)}."
         )
+        spent = ledger.spent(dataset)
+        if spent.epsilon > epsilon or spent.delta > delta:
+            tell(
+                f"Spent already: epsilon = {round_up(spent.epsilon, 6)}, delta = {round_up(spent.delta, 6)}. That is "
+                "more: nothing else can be released."
+            )
         tell(f"Head of the ledger, to note elsewhere: {head}")
 
 

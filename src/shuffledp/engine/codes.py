@@ -426,6 +426,8 @@ def _suspect(value: object, domain: Domain) -> str:
 
     >>> _suspect("172,5", Reals(lower=0, upper=250, steps=10)), _suspect("Ja", Bits())
     (' (decimals have a point; `decimal` declares commas)', ' (true_value says which one is yes)')
+    >>> print(_suspect("Bern, CH", Categories(k=2, names=("Bern", "CH"))).strip())
+    (a name that has a comma needs quotes: '"Bern, CH"')
     >>> _suspect("$27.60", Reals(lower=0, upper=250, steps=10))
     " (write numbers without units and spaces, as 1234.5; for files, `strip` '$' removes them)"
     >>> _suspect("(27.60)", Reals(lower=0, upper=250, steps=10))
@@ -443,6 +445,9 @@ def _suspect(value: object, domain: Domain) -> str:
         return " (true_value says which one is yes)"
     moment = read_moment(value.strip())
     if isinstance(domain, Categories):
+        parts = [part.strip() for part in value.split(",")]
+        if len(parts) > 1 and set(parts) <= set(_list_names(domain)):
+            return f""" (a name that has a comma needs quotes: '"{value.strip()}"')"""
         timed = moment is not None and moment[1] == "seconds"
         dates = timed and any(read_moment(name) is not None for name in _list_names(domain))
         return " (it has a time of day: `bins` counts moments between `edges`)" if dates else ""

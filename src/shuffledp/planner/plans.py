@@ -402,6 +402,8 @@ class Plan:
             table = [[*cells[0]], *([*each.values()] for each in cells)]
             marks = ["  ", *("> " if row is self.chosen else "  " for row in able)]
             aligned = align(table, texts=2, gap="  ")
+            if max(map(len, aligned)) > _WIDTH - len(marks[0]):
+                aligned = align(table, texts=2, gap=" ")
             lines += [mark + line for mark, line in zip(marks, aligned, strict=True)]
             lines += ["", *_wrap(_caption(self)), *_wrap(_verdict(self))]
         else:
@@ -499,6 +501,8 @@ def plan(
         local_epsilon=local_epsilon,
         models=models,
     )
+    if isinstance(task, str):
+        find_planned(task)
     if delta is None:
         such = "" if n is None else f", such as {hint_delta(n):g}"
         raise UnsupportedError(f"a plan needs delta: choose it far below 1/n{such}")
