@@ -148,19 +148,19 @@ def test_what_rows_of_a_person_become(task, options, usual, allowed):
 @pytest.mark.parametrize(
     ("more", "how", "said"),
     [
-        ({}, "sum", "Each value of a and b is one person, who counts once, with the sum of their rows."),
-        ({"reduce": "last by day"}, "last", "Each value of a and b is one person, who counts once, with the row "
+        ({}, "sum", "Rows with the same a and b are one person, who counts once, with the sum of their rows."),
+        ({"reduce": "last by day"}, "last", "Rows with the same a and b are one person, who counts once, with the row "
                                             "that is last by day."),
         ({"missing_person": "drop"}, "any", "counts once, with yes if any of their rows says yes. Rows that name no "
                                             "person were left out."),
         ({"missing_person": "own"}, "rows", "the number of their rows. Each row that names no person was counted as "
-                                            "a separate person."),
+                                            "a separate person, and is protected by itself."),
         ({"of": "rows", "max_rows": 2000}, "sum",
-         "Each value of a and b is one person. The answer is about rows, at most 2,000 of a person; if there are "
-         "more, 2,000 of them at random."),
+         "Rows with the same a and b are one person. The answer is about rows: at most 2,000 of each person, chosen "
+         "at random if there are more."),
         ({"max_categories": 3}, "one",
-         "Each value of a and b is one person, who counts once in each of their categories, in at most 3; if there "
-         "are more, in 3 of them at random."),
+         "Rows with the same a and b are one person, who counts once in each of their categories, or in 3 of them, "
+         "chosen at random, if there are more."),
     ],
 )  # fmt: skip
 def test_what_is_told_about_people(more, how, said):

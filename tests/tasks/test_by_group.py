@@ -279,7 +279,7 @@ REMARKS = {
     "cells": "Values were counted in 4 public cells of 2 each; `steps` chooses fewer.",
     "grid": "Numbers were rounded at random, without bias, to a public grid of 3 steps of 2; the intervals count it in.",
     "mean": "The interval of a mean follows from those of the group's sum and of its number of people, which hold "
-    "together: so it is wider than two standard errors.",
+    "together: so it is often several times wider than two standard errors.",
 }  # fmt: skip
 
 

@@ -253,7 +253,7 @@ class People:
         """Say what became of the rows, for readers of the answer.
 
         >>> print(People.read("visitor").tell(Reduce.SUM))
-        Each value of visitor is one person, who counts once, with the sum of their rows.
+        Rows with the same visitor are one person, who counts once, with the sum of their rows.
         """
         named = " and ".join(self.person)
         extra = {
@@ -263,15 +263,15 @@ class People:
         }[self.missing]
         if self.of is Of.ROWS:
             return (
-                f"Each value of {named} is one person. The answer is about rows, at most {self.max_rows:,} of a "
-                f"person; if there are more, {self.max_rows:,} of them at random.{extra}"
+                f"Rows with the same {named} are one person. The answer is about rows: at most {self.max_rows:,} of "
+                f"each person, chosen at random if there are more.{extra}"
             )
         if self.max_categories is not None:
             return (
-                f"Each value of {named} is one person, who counts once in each of their categories, in at most "
-                f"{self.max_categories:,}; if there are more, in {self.max_categories:,} of them at random.{extra}"
+                f"Rows with the same {named} are one person, who counts once in each of their categories, or in "
+                f"{self.max_categories:,} of them, chosen at random, if there are more.{extra}"
             )
-        return f"Each value of {named} is one person, who counts once, with {_WORDS[how].format(self.order)}.{extra}"
+        return f"Rows with the same {named} are one person, who counts once, with {_WORDS[how].format(self.order)}.{extra}"
 
 
 _WORDS = {

@@ -296,7 +296,7 @@ class Grouped(Task):
         if self.asked.average:
             remarks.append(
                 "The interval of a mean follows from those of the group's sum and of its number of people, which "
-                "hold together: so it is wider than two standard errors."
+                "hold together: so it is often several times wider than two standard errors."
             )
         return tuple(remarks)
 
