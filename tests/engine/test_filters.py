@@ -332,3 +332,12 @@ def test_what_is_no_number_is_unknown(mark):
     """Neither the comparison nor its contrary takes anybody whose value is NaN or missing."""
     taken = rows(f"x {mark} 5", NUMBERS) + rows(f"not x {mark} 5", NUMBERS)
     assert sorted(taken) == [0, 1, 2]
+
+
+def test_a_date_beyond_numbers_is_compared_without_a_word():
+    """A warning would be about one value."""
+    import pyarrow as pa
+
+    days = {"day": pa.array(["2024-01-02", "nan", "inf", "2024-03-01"])}
+    taken = Filter.read("day > '2024-02-01'", missing=["NA"]).choose(days.__getitem__)
+    assert taken.tolist()[::3] == [False, True]

@@ -215,3 +215,33 @@ def test_a_tally_of_one_question_is_no_survey():
     tally = local.tally_each(protocol, [0, 1], sdp.SeededWords(1))
     with pytest.raises(sdp.ParameterError, match="must be of a survey"):
         sdp.SurveyAnswer.of(sdp.engine.Collected(protocol=protocol, tally=tally))
+
+
+SENT = {
+    "bins": ({"task": "bins", "options": {"edges": [0, 10, 60]}}, ["0 to 10", "10 to 60"]),
+    "median": ({"task": "median", "options": {"lower": 0, "upper": 60}}, ["median"]),
+    "integers": ({"task": "histogram", "options": {"lower": 0, "upper": 2}}, ["0", "1", "2"]),
+    "count": ({"task": "count", "options": {"true_value": "5"}}, ["count"]),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_messages_of_one_question_name_it_as_it_was_asked(name, tmp_path):
+    """Its answer, its bins and the words for values are those of `ask`, whichever protocol answers."""
+    asked, labels = SENT[name]
+    question = sdp.Question(name="x", column="x", **asked)
+    policy = "drop" if name == "count" else "clamp"
+    survey = sdp.Survey.of(question, epsilon=4.0, delta=1e-6, on_invalid=policy)
+    data = {"x": ["5", "1e0", "+30", "99"] * 500}
+    sent = survey.prepare(data, sent=True).randomize(tmp_path / "m.parquet")
+    answer = sdp.Answer.of(sdp.tally_file(sent.path))
+    here = sdp.ask(data, survey)
+    assert [row.label for row in answer.picture.rows] == labels
+    assert [row.label for row in here.picture.rows] == labels
+    assert answer.question.task == asked["task"]
+    assert (answer.picture.whole, answer.picture.people) == (
+        here.picture.whole,
+        here.picture.people,
+    )
+    for row, other in zip(answer.picture.rows, here.picture.rows, strict=True):
+        assert abs(row.value - other.value) <= 12 * (row.stderr + other.stderr) + 1

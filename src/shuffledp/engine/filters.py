@@ -268,9 +268,11 @@ def _as_texts(array: Any, asked: _Compare, missing: tuple[str, ...]) -> tuple[An
     if is_text(array.type) and read_moment(asked.value) is not None:
         moments = read_numbers(measure_moments(array, "seconds"), missing)
         wanted = read_numbers(measure_moments(pa.array([asked.value]), "seconds")).values[0]
-        dated = known if moments.faults is None else known & (moments.faults == FINE)
+        dated = known & ~np.isnan(moments.values)
+        dated = dated if moments.faults is None else dated & (moments.faults == FINE)
         _refuse_dates(asked.name, array, known & ~dated)
-        return np.sign(moments.values - wanted).astype(np.int8), dated
+        apart = np.where(dated, moments.values, wanted) - wanted
+        return np.sign(apart).astype(np.int8), dated
     if is_text(array.type):
         if re.fullmatch(LIKE_DATE, str(asked.value)):
             raise DataError(

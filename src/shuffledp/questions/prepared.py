@@ -14,6 +14,7 @@ import numpy as np
 
 from shuffledp.core.analyzer import Estimate
 from shuffledp.core.arrays import Bools, Counts
+from shuffledp.core.domain import Categories
 from shuffledp.core.errors import DataError, UnsupportedError
 from shuffledp.core.privacy import Model
 from shuffledp.core.protocol import CentralMechanism, Mechanism, ShuffleProtocol
@@ -510,8 +511,13 @@ class Prepared:
             "not_private": self._expose_sent(),
         }
         if pairs is None:
-            described = self.survey.people or part.column.moments
-            form = self._make_form(part.column.name) if described else None
+            domain, form = part.task.domain, None
+            bins = isinstance(made.randomizer.domain, Categories) and not isinstance(
+                domain, Categories
+            )
+            if self.survey.people or part.column.moments or bins or part.question.task != made.task:
+                # It names the question and its bins, so that values are read as they are elsewhere.
+                form, common["domain"] = self._make_form(part.column.name), domain
             given = {"on_invalid": part.policy, "form": form, **common}
             return randomize_file(made, part.column, out, **given)
         form = self._make_form(part.column.name)
