@@ -62,7 +62,7 @@ def test_of_rows(shuffledp, trips):
         shuffledp("run", "count", trips, "--column", "late", *PERSON, *COMMON, *more).stdout
     )
     assert found["task"] == "count"
-    assert any("at most 2 of a person" in note for note in found["notes"])
+    assert any("at most 2 of each person" in note for note in found["notes"])
 
 
 def test_messages_of_rows_have_no_shares(shuffledp, trips, tmp_path):

@@ -151,7 +151,7 @@ def test_rows_of_people(run):
     assert plain == reduced
     rows = run("plan", "count", *asked, *people, "--of", "rows", "--max-rows", 5)
     assert rows.exit_code == 0, rows.output
-    assert "at most 5 of a person" in " ".join(rows.output.split())
+    assert "at most 5 of each person" in " ".join(rows.output.split())
     record = run("plan", "count", *asked, *people, "--of", "rows", "--max-rows", 5, "--json")
     total = run("plan", "sum", "--lower", 0, "--upper", 5, *asked, "--json")
     assert json.loads(record.output)["rows"] == json.loads(total.output)["rows"]

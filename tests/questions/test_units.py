@@ -307,7 +307,7 @@ def test_of_rows():
     rows = group(TRIPS, "late")
     answer = ask(TRIPS, "count", column="late", max_rows=1000, **exact)
     assert answer.estimate.value == pytest.approx(sum(map(sum, rows)), abs=60)
-    assert "at most 1,000 of a person" in str(answer)
+    assert "at most 1,000 of each person" in str(answer)
     few = ask(TRIPS, "count", column="late", max_rows=2, **exact)
     assert few.estimate.value < answer.estimate.value
     assert few.estimate.limits == (0.0, 2.0 * PEOPLE)
@@ -399,7 +399,7 @@ def test_a_survey_has_one_unit_and_a_reduction_for_each_question():
     longest = np.mean([max(rows) for rows in group(TRIPS, "km")])
     assert answer["longest"].estimate.value == pytest.approx(longest, abs=1.5)
     assert sum(answer["late_by_way"].estimate.value) == pytest.approx(late, abs=40)
-    assert "at most 3 of a person" in str(answer)
+    assert "at most 3 of each person" in str(answer)
     assert len(TRIPS["who"]) not in answer.to_dict().values()
     assert survey.plan(PEOPLE).rows[2].task == "sum"
 
