@@ -13,7 +13,10 @@ PAGES = [path for path in tracked_files() if path.suffix == ".md"]
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_lines_are_shorter_than_120_characters(path):
-    lines = path.read_text().splitlines()
+    """What a command has measured stands in the page as it was printed: a row of a table cannot be wrapped."""
+    measured = re.compile(r"^<!-- measured: .*?^<!-- end -->", flags=re.MULTILINE | re.DOTALL)
+    text = measured.sub(lambda block: "\n" * block[0].count("\n"), path.read_text())
+    lines = text.splitlines()
     long = [number for number, line in enumerate(lines, start=1) if len(line) >= LONGEST]
     assert not long, f"{path.relative_to(ROOT)}: lines {long}"
 
