@@ -10,7 +10,9 @@ from scipy import stats
 
 import shuffledp as sdp
 from shuffledp.accounting import compose as module
+from shuffledp.accounting.binary import BinaryResponse
 from shuffledp.accounting.compose import _steps, bound_renyi, compose, compose_renyi
+from shuffledp.accounting.moved_message import dummies
 from shuffledp.protocols.rr import RR
 from support import first
 
@@ -322,6 +324,31 @@ class TestEnds:
     def test_rounds_that_tell_everything(self, rounds):
         sure = sdp.profile(epsilon0=60.0, n=1, honest=1)
         assert module.compose_delta([sure] * rounds, epsilon=1.0, near=1e-6) == 1
+
+    def test_curves_that_are_flat_but_for_rounding(self):
+        """One of 10^6 tells all: how a curve falls beyond that, in its last digits, tells nothing."""
+
+        class Alone:
+            """A curve that is asked one epsilon after the other, and is equal to no other."""
+
+            def delta(self, epsilon):
+                return bins.delta(epsilon)
+
+        bits = BinaryResponse(n=800, flip=Fraction(1, 96))
+        bins = dummies(n=800, rho=Fraction(1), pair=Fraction(337, 10_000))
+        known = module.compose_delta([bits, bins, bins], epsilon=3.0, near=1e-3)
+        for points in (60, 96, 240):
+            found = module.compose_delta(
+                [bits, bins, Alone()], epsilon=3.0, near=1e-3, points=points
+            )
+            assert known * 0.99 <= found <= known * 1.2
+
+    def test_rounds_with_a_delta_of_their_own(self):
+        weekly = sdp.profile(epsilon0=1.0, delta0=1e-8, n=10_000, honest=1)
+        plain = 10 * weekly.epsilon(1e-7)
+        assert 10 * WEEKLY.epsilon(0.5) < compose([weekly] * 10, delta=1e-6) < 0.8 * plain
+        with pytest.raises(sdp.UnsupportedError, match="below delta0"):
+            compose([weekly] * 10, delta=9e-8)
 
     def test_what_leaves_the_floats_is_not_0(self):
         """Ten answers that are nearly always no: all of them yes has a probability of 10^-400."""

@@ -172,6 +172,7 @@ _LEAST_NEAR = 1e-100
 # Of delta, over all rounds: curves end there, and what lies beyond counts as lost.
 _TAIL_SHARE = 1e-3
 _LEAST_STEP = 2.0**-40  # below, nothing is told
+_FLAT = 1e-9  # relatively: more than rounding moves a curve
 _FADED = 60.0  # frequencies damped by more than e^-60 are left out, and accounted for
 _GONE = math.exp(-_FADED) * (1 + 1e-3)
 _FAR, _LARGE = 1e5, 0.05
@@ -211,7 +212,7 @@ def compose(rounds: Sequence[Profile], *, delta: float) -> float:
     share = wanted / len(rounds) * (1 - 2 * UNIT)
     plain = math.fsum(times * curve.epsilon(share) for curve, times in different.items())
     plain *= 1 + 4 * UNIT
-    ends = {curve: curve.epsilon(_TAIL_SHARE * share) for curve in different}
+    ends = {curve: _solve_end(curve, _TAIL_SHARE * share) for curve in different}
     step = max(ends.values()) / _POINTS
     if step < _LEAST_STEP:  # nothing, or nearly nothing, is told
         return plain
@@ -300,6 +301,14 @@ def _find_end(curve: Profile, delta: float, distance: float) -> float:
     return _search_end(curve, delta)
 
 
+def _solve_end(curve: Profile, delta: float) -> float:
+    """Return the epsilon at which a curve falls to delta, or about that from which on it is flat if it never does."""
+    try:
+        return curve.epsilon(delta)
+    except UnsupportedError:
+        return _search_end(curve, delta)
+
+
 def _search_end(curve: Profile, delta: float) -> float:
     """Return the same for curves of any shape."""
     high = _FIRST_END
@@ -308,13 +317,13 @@ def _search_end(curve: Profile, delta: float) -> float:
     best, smallest = high, math.inf
     while high < _LAST_END and smallest > delta:
         value = curve.delta(high)
-        if value < smallest:
+        if value < smallest * (1 - _FLAT):
             best, smallest = high, value
         high *= _WIDER
-    low = best / _WIDER
+    low, least = best / _WIDER, max(delta, smallest * (1 + _FLAT))
     for _ in range(4):
         middle = math.sqrt(low * best)
-        low, best = (low, middle) if curve.delta(middle) <= delta else (middle, best)
+        low, best = (low, middle) if curve.delta(middle) <= least else (middle, best)
     return best
 
 
@@ -354,6 +363,9 @@ def _find_loss(curve: Profile, step: float, end: float) -> _Loss:
     # At most j step, which is rounded.
     places = step * np.arange(last + 1, dtype=np.float64)
     heights = np.minimum.accumulate(find_deltas(curve, places * (1 - 4 * UNIT)))
+    # Where a curve is flat, a fall by rounding would be a loss that a tilt takes for the likeliest of all.
+    flat = heights <= heights[-1] * (1 + _FLAT)
+    heights[flat] = heights[flat].max()
     kept = np.array(_take_hull(np.expm1(places).tolist(), heights.tolist()))
     runs = np.exp(places[kept[:-1]]) * np.expm1(step * np.diff(kept))
     slopes = np.append(np.diff(heights[kept]) / runs, 0.0)
