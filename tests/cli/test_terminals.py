@@ -14,6 +14,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.cli import _progress
+from shuffledp.cli._terminal import say_aside
 from shuffledp.core.display import format_number
 from shuffledp.engine import stage
 
@@ -250,3 +251,17 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path, command):
     os.close(write)
     assert done.stderr == ""
     assert done.returncode in (1, 141)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_sentences_aside_are_broken_between_words_on_terminals_alone(monkeypatch, terminal):
+    shown = io.StringIO()
+    shown.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("COLUMNS", "40")
+    said = "error: there is no file of that name in the folder where the command was started"
+    say_aside(said)
+    lines = shown.getvalue().replace("\x1b[0m", "").splitlines()
+    assert " ".join(lines) == said
+    assert (len(lines) > 1) == terminal
+    assert not terminal or max(map(len, lines)) <= 40

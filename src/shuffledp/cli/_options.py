@@ -24,7 +24,7 @@ from shuffledp.cli._completion import (
     complete_task,
 )
 from shuffledp.cli._progress import meter
-from shuffledp.cli._terminal import check_picture, check_result, is_quiet, keep_inputs
+from shuffledp.cli._terminal import check_picture, check_result, is_quiet, keep_inputs, say_aside
 
 _data, privacy_option, _machine, _output, _budget = (
     partial(typer.Option, rich_help_panel=panel)
@@ -594,10 +594,9 @@ def _ask_about_person(
     )
     likely = sdp.engine.looks_like_person([*names])
     if likely:
-        typer.echo(
+        say_aside(
             f"Does {likely[0]!r} say which person a row is about? Each row is taken to be one person; if people "
-            f"have several rows, add --person {_quote(likely[0])}.",
-            err=True,
+            f"have several rows, add --person {_quote(likely[0])}."
         )
 
 

@@ -83,7 +83,7 @@ def explain_errors() -> Iterator[None]:
 
 def _fail(message: str, code: int, error: BaseException) -> None:
     # Without line breaks or control characters of values, and truncated.
-    typer.echo(f"error: {shorten_label(_name_options(message), 2000)}", err=True)
+    say_aside(f"error: {shorten_label(_name_options(message), 2000)}")
     raise typer.Exit(code) from error
 
 
@@ -138,6 +138,14 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
     width = shutil.get_terminal_size().columns
     filled = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
     put(filled, err=err, **style)
+
+
+def say_aside(text: str) -> None:
+    """Print a sentence on standard error: broken between words on a terminal, one line where a program reads it."""
+    if sys.stderr.isatty():
+        say(text, err=True)
+    else:
+        put(text, err=True)
 
 
 def put(text: str, *, err: bool = False, **style: Any) -> None:

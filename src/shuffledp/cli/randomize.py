@@ -22,7 +22,14 @@ from shuffledp.cli._options import (
     spread,
     whole_number,
 )
-from shuffledp.cli._terminal import echo_json, explain_errors, is_quiet, say, stage_outputs
+from shuffledp.cli._terminal import (
+    echo_json,
+    explain_errors,
+    is_quiet,
+    say,
+    say_aside,
+    stage_outputs,
+)
 
 _MESSAGES = (".parquet", ".arrow", ".feather", ".ipc")
 
@@ -87,7 +94,7 @@ def randomize(
                 sent = prepared.randomize(outputs[out], report=report)
                 record, for_operator = prepared.describe_sent(sent)
                 if for_operator is not None:
-                    typer.echo(for_operator, err=True)
+                    say_aside(for_operator)
                 outputs.publish()
                 if spending is not None and entry is not None:
                     record["notes"].append(spending.mark_released(entry))

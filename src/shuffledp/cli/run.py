@@ -27,6 +27,7 @@ from shuffledp.cli._terminal import (
     age_of_process,
     explain_errors,
     print_answer,
+    say_aside,
     stage_outputs,
     tell,
     tell_written,
@@ -98,7 +99,7 @@ def _run(
         with opened as (prepared, spending, report):
             answer = prepared.answer(level=output.level, report=report, spending=spending)
         if answer.for_operator is not None:
-            typer.echo(answer.for_operator, err=True)
+            say_aside(answer.for_operator)
         # Everything is ready before the charge, and everything is shown after it: also if the
         # files cannot be put in their places.
         with timed(DISPLAY):
