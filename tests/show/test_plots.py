@@ -509,6 +509,20 @@ def test_ticks_of_dates_are_days_that_people_know(ends, wanted):
     assert ticks == wanted
 
 
+def test_the_last_date_below_a_curve_stays_in_the_picture():
+    low, high = Moment(19_692), Moment(19_783)  # 2023-12-01 and 2024-03-01, both ticks
+    points = (Moment(19_723), Moment(19_754))
+    rows = tuple(Number(f"<= {each}", 0.5, 0.1, 0.4, 0.6) for each in points)
+    shown = Picture(rows=rows, level=0.95, curve=Curve(points=points, ends=(low, high)))
+    nothing = {"headline": "", "warnings": (), "notes": (), "brief": ()}
+    words = estimates._Words(title="cdf", axis="day", colour=style.BLUE, **nothing)
+    figure = estimates._draw(shown, list(rows), words)
+    figure.canvas.draw()
+    labels = [each for each in figure.axes[0].get_xticklabels() if each.get_text()]
+    assert labels[-1].get_text() == "2024-03-01"
+    assert labels[-1].get_window_extent().x1 <= figure.bbox.x1
+
+
 class TestGroups:
     options = MappingProxyType({"by": "way", "groups": ["car", "bus"]})
 

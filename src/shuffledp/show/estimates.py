@@ -303,6 +303,7 @@ def _draw_curve(steps: Steps, words: _Words) -> Figure:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"], color=INK)
     axes.grid(axis="y", color=FAINT, lw=0.8)
     axes.set_ylabel("people at or below", fontsize=9, color=INK)
+    keep_last_label(axes)
     return figure
 
 
