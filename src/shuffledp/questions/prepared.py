@@ -3,7 +3,6 @@
 One question and several take the same way. One question has a protocol of its own, several are parts of a bundle.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -31,11 +30,10 @@ from shuffledp.engine.chunks import (
     Report,
     timed,
 )
-from shuffledp.engine.codes import FAULTS, FILTERED, Coder, OnInvalid
+from shuffledp.engine.codes import FILTERED, Coder, OnInvalid
 from shuffledp.engine.columns import Column
 from shuffledp.engine.files import (
     headcount,
-    read_codes,
     release_column,
     release_counts,
     run_file,
@@ -65,7 +63,6 @@ from shuffledp.questions.remarks import (
     tell_mechanism,
     tell_moments,
     tell_operator,
-    tell_recoded,
     tell_unit,
     tell_weaker,
 )
@@ -242,12 +239,14 @@ class Prepared:
 
         if self.lone is not None:
             return answer_mean(self, self.lone, level, report)
+        from shuffledp.questions.reading import tell_recoded_values
+
         answers: list[QuestionAnswer] = []
         recoded, dealt = [], True
         for part, ran in self._run_all(report):
             dealt &= ran.dealt
             name = part.question.name
-            if (said := _tell_recoded(part, ran.invalid)) is not None:
+            if (said := tell_recoded_values(part, ran.invalid)) is not None:
                 recoded.append(f"{name}: {said}")
             answers.append(QuestionAnswer.of(part.read(name), part.protocol, ran.estimate, level))
             answers = join_mean(answers, self.ratios)
@@ -741,16 +740,3 @@ def _prepare_several(
         plan=plan,
         not_private=expose(rng, column.where),
     )
-
-
-def _tell_recoded(part: Part, invalid: Mapping[str, int] | None) -> str | None:
-    """Say how many values of a question became something else, in words."""
-    if invalid is None:  # of two columns: each is treated by itself
-        assert isinstance(part.task, Grouped)
-        counts: Counter[str] = Counter()
-        for column, domain in zip(part.both, part.task.domain.parts, strict=True):
-            own = Coder.for_part(domain, part.policy).on_invalid
-            if own.recodes:
-                counts.update(read_codes(column, domain, own).invalid)
-        invalid = {fault: counts[fault] for fault in FAULTS}
-    return tell_recoded(part.policy, invalid)

@@ -7,11 +7,12 @@ one by one, by the same thread.
 How often each value occurs is as secret as the data.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.arrays import Counts
 from shuffledp.core.domain import Reals
@@ -19,13 +20,17 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.privacy import Model
 from shuffledp.core.task import Task
 from shuffledp.engine.chunks import Engine, Headcount
-from shuffledp.engine.codes import OnInvalid
+from shuffledp.engine.codes import FAULTS, Coder, OnInvalid
 from shuffledp.engine.columns import Column, TooManyGroupsError
-from shuffledp.engine.files import group_early
+from shuffledp.engine.files import group_early, read_codes
 from shuffledp.engine.local import add_pairs, count_pairs, is_counted, is_listable
 from shuffledp.engine.values import as_numpy
+from shuffledp.questions.remarks import tell_recoded
 from shuffledp.questions.survey import Survey
 from shuffledp.tasks.groups import Grouped
+
+if TYPE_CHECKING:
+    from shuffledp.questions.prepared import Part
 
 _FEW_CODES = 1 << 20  # of a question that is read early: eight megabytes
 _FEW_VALUES = 1 << 20  # of a set of columns that are kept
@@ -150,3 +155,16 @@ def _group(sets: Mapping[Names, tuple[Column, ...]], engine: Engine) -> dict[Nam
     except TooManyGroupsError:
         return {}
     return {names: groups for names, groups in kept.items() if 0 < size[names] <= _FEW_VALUES}
+
+
+def tell_recoded_values(part: "Part", invalid: Mapping[str, int] | None) -> str | None:
+    """Say how many values of a question became something else, in words; None: none did."""
+    if invalid is None:  # of two columns: each is treated by itself
+        assert isinstance(part.task, Grouped)
+        counts: Counter[str] = Counter()
+        for column, domain in zip(part.both, part.task.domain.parts, strict=True):
+            own = Coder.for_part(domain, part.policy).on_invalid
+            if own.recodes:
+                counts.update(read_codes(column, domain, own).invalid)
+        invalid = {fault: counts[fault] for fault in FAULTS}
+    return tell_recoded(part.policy, invalid)
