@@ -99,9 +99,8 @@ class ShuffledProfile(Batch):
         wanted = _valid_delta(delta)
         if wanted <= self.delta0 == 0:
             return self._guarantee(self.epsilon0, 0.0, PURE)
-        *others, own = (
-            self.bounds
-        )  # what knows most of the randomizer comes last, and is mostly the best
+        # What knows most of the randomizer comes last, and is mostly the best.
+        *others, own = self.bounds
         best = own.curve.epsilon(wanted), own.proof
         for bound in reversed(others):
             if bound.curve.delta(best[0]) <= wanted:

@@ -66,9 +66,8 @@ _TOGETHER = 8  # epsilons that start from each other's cells
 _SMALLEST_FLIP = Fraction(1, 10**40)
 _LARGEST_EPSILON0 = 60.0  # where a search ends
 _WORST = 12  # cells that a search looks at before it asks all of them
-_CHUNK = (
-    1 << 15
-)  # data sets times frequencies that are looked at in one go, in the cache and by one thread
+# Data sets times frequencies that are looked at in one go: they stay in the cache, and one thread is enough.
+_CHUNK = 1 << 15
 _NEIGHBOURS = np.array([-1.0, 0.0, 1.0])  # of the whole number next to the mean of g
 _FADED = 40.0  # what is below e^-40 is bounded, and not looked at
 _VANISHED = -1e4  # the logarithm of a factor that is 0

@@ -288,9 +288,8 @@ def generic_blanket(*, epsilon0: float, total_variation: float | None = None) ->
     alpha = Fraction(min(tv, largest)) / (exp_lower(epsilon0) - 1)
     # What is left for the third atom, p times its mass. Its value is negative, so less of it is more of an upper bound.
     left = 1 - float(alpha) * (p + 1) * (1 + 8 * UNIT)
-    if (
-        left < 1e-12
-    ):  # nothing but rounding: the pair of stronger clones, which bounds all, has none
+    # If what is left is nothing but rounding, the pair of stronger clones bounds all, and has no third atom.
+    if left < 1e-12:
         alpha, left = Fraction(1 / (p + 1)), 0.0
     rest = left / p * (1 - 8 * UNIT)
     return _gather([(alpha, p, 1.0), (alpha, 1.0, p), (Fraction(rest), p, p)])

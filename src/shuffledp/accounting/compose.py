@@ -181,12 +181,8 @@ _LONGEST = 1 << 22  # steps of a circle
 _FEW_PLACES = 1024  # frequencies that are looked at one by one
 _ROWS = 64  # of a product of matrices
 _NEARBY = np.array([0.7, 0.9, 1.0, 1.1, 1.2, 1.35, 1.6])
-_LEAST_END, _FIRST_END, _LAST_END, _WIDER = (
-    1e-12,
-    0.1,
-    64.0,
-    3.0,
-)  # to look for the end of a curve
+# Where the end of a curve is looked for.
+_LEAST_END, _FIRST_END, _LAST_END, _WIDER = 1e-12, 0.1, 64.0, 3.0
 
 
 def compose(rounds: Sequence[Profile], *, delta: float) -> float:

@@ -122,9 +122,8 @@ def report(
         _tell_price(collection)
         given = _read_answers(answer or [])
         kept, now = device.list_unsettled(collection), time.time()
-        other = (
-            None if token is None else _read_token(token)
-        )  # that of the last one was not taken, perhaps
+        # Perhaps the last report waits because its token was not taken: it may have another one.
+        other = None if token is None else _read_token(token)
         states = [
             _send(device, collection, window, other if window == kept[-1] else None)
             for window in kept

@@ -363,9 +363,8 @@ def _has_type(values: Any) -> bool:
     person's value would decide how everybody's are read. They are read as text is: as the declared domain says.
     """
     dtype: Any = getattr(values, "dtype", None)
-    if (
-        str(dtype) == "category"
-    ):  # of pandas, which takes the type of the categories from the values
+    # Pandas takes the type of its categories from the values.
+    if str(dtype) == "category":
         return str(dtype.categories.dtype) in _PANDAS_TEXTS
     return dtype is not None and str(dtype) != "object"
 

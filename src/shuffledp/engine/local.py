@@ -84,9 +84,8 @@ MOST_CODES = 1 << 27
 """Domains up to this size are counted code by code: a gigabyte of counts."""
 
 _AT_ONCE = 1 << 17  # values that stay in the cache until their codes are counted
-_MANY_CODES = (
-    1 << 12
-)  # of whole numbers, from which counters are faster than a hash table of values
+# From so many codes of whole numbers on, counters are faster than a hash table of values.
+_MANY_CODES = 1 << 12
 _PEOPLE = 1 << 17  # whose devices one thread runs before it takes the next ones
 
 

@@ -132,9 +132,8 @@ class Analyzer:
         """Windows whose receipt the shuffler has; asking again after a start does no harm."""
         self._db = open_database(folder / "analyzer.sqlite", self, _SCHEMA, durable=durable)
         for (raw,) in self._db.execute("SELECT manifest FROM batches LIMIT 1"):
-            if (
-                Manifest.read(raw).collection_id != collection.id
-            ):  # labels may mean something else now
+            # A batch of another collection would be counted under the wrong labels.
+            if Manifest.read(raw).collection_id != collection.id:
                 raise MismatchError(f"{folder} has batches of another collection")
 
     def close(self) -> None:

@@ -262,9 +262,8 @@ def _poisson_table(mean: float, most: int, bits: int) -> tuple[int, ...]:
     """Tabulate the shares of min(M, most) = 0, 1, ... in 2^bits words, rounded down; the rest goes to 0."""
     law = [_poisson(m, mean) for m in range(most)]
     law.append(max(0.0, 1 - sum(law)))
-    scale = Fraction(1 - 1e-13) * (
-        1 << bits
-    )  # room for rounding errors: the shares never pass 2^bits
+    # Room for rounding errors: the shares never pass 2^bits.
+    scale = Fraction(1 - 1e-13) * (1 << bits)
     shares = [math.floor(Fraction(mass) * scale) for mass in law[1:]]
     while len(shares) > 1 and shares[-1] == 0:
         shares.pop()

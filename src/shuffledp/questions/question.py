@@ -171,14 +171,12 @@ class Question:
     @property
     def shown_by(self) -> str | None:
         """The column of the groups, for readers of the answer."""
-        alone = (
-            self.groups is not None and len(self.groups) == 2
-        )  # who has a value, and who has none
+        # Two groups: who has a value, and who has none.
+        alone = self.groups is not None and len(self.groups) == 2
         if self.by is None or (self.hidden and alone):
             return None
-        return self.by.removesuffix(
-            f" ({self.name})"
-        )  # of people's values, where several are made of one column
+        # The suffix tells people's values apart where several are made of one column.
+        return self.by.removesuffix(f" ({self.name})")
 
     @property
     def from_data(self) -> bool:

@@ -460,9 +460,8 @@ class Survey:
         >>> print(survey.find_policy(survey.questions[0], survey.tasks({}, 1000)[0]))
         clamp
         """
-        if (
-            question.on_invalid is not None or question.by is not None
-        ):  # two columns are treated apart
+        # By group there are two columns, and each has a policy of its own.
+        if question.on_invalid is not None or question.by is not None:
             policy = OnInvalid.read(question.on_invalid or self.on_invalid, self.missing)
         elif self.alone or isinstance(task, Grouped):
             policy = self.on_invalid

@@ -47,10 +47,8 @@ _WHOLE = (
 _COARSEST, _FINEST = 32, 4096  # cells of reals if none are given
 _MISSED = 0.05
 _MOST_CELLS = 1 << 22
-_OWN, _OWN_SPREAD = (
-    1 << 16,
-    1 << 12,
-)  # integers with cells of their own; every cell of a spread takes time
+# Integers with cells of their own: fewer for a spread, where every cell takes time.
+_OWN, _OWN_SPREAD = 1 << 16, 1 << 12
 _DUMMIES = 60.0  # in a cell at epsilon = 1, about
 _PEOPLE = 64  # in a cell, about, if they were spread evenly
 
