@@ -13,8 +13,8 @@ SEED ?=
 ROOMS ?= all
 PYTEST_ARGS ?=
 ROOM ?=
-# Two more than there are cores: some tests wait for browsers, servers and Spark.
-WORKERS = $(shell $(BIN)/python -c "import os; print(os.cpu_count() + 2)")
+# One more than there are cores: some tests wait for browsers and servers.
+WORKERS = $(shell $(BIN)/python -c "import os; print(os.cpu_count() + 1)")
 # Hundreds of processes start in the tests: each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -201,7 +201,8 @@ def test_the_privacy_notice_has_these_facts():
          "It receives mixed messages without senders, and opens them only if at least 20 reports came; otherwise they are "
          "deleted unread."),
         ("What is published",
-         f"Estimates with intervals. The promise: {SHARED}, under the conditions that the page of the survey states."),
+         f"Estimates with intervals, and exactly how many reports came. The promise: {SHARED}, under the conditions that "
+        "the page of the survey states."),
         *rows[8:10],
         ("Id of the document (SHA-256)", APART.id.hex()),
     ]  # fmt: skip

@@ -63,7 +63,7 @@ class InferenceOptions(ColumnOptions):
         return {**asked, "rng": self.rng, **more}
 
 
-_UNIT = "row"
+UNIT = "row"
 """Whom these commands promise something: no column says which person a row is about."""
 _UNPROTECTED = "the model 'none' adds no noise: the answer is exact, and protects nobody"
 
@@ -101,14 +101,14 @@ class People:
     def note(self, task: str, protocol: str) -> dict[str, Any]:
         """Return what a ledger writes down about the answer."""
         named = {"task": task, "column": self.column, "protocol": protocol, "n": self.n}
-        return {**named, "unit": _UNIT}
+        return {**named, "unit": UNIT}
 
     @property
     def record(self) -> dict[str, Any]:
         """The same, for programs."""
         return {
             "column": self.column,
-            "unit": _UNIT,
+            "unit": UNIT,
             "rows": self.rows,
             "invalid": self.invalid,
             "not_private": list(self.not_private),
@@ -158,7 +158,7 @@ def read_column(
         exposed.insert(0, sdp.questions.SEEDED)
     if given.model == "none":
         exposed.insert(0, _UNPROTECTED)
-    unit = () if given.model == "none" else (sdp.questions.UNITS[_UNIT],)
+    unit = () if given.model == "none" else (sdp.questions.UNITS[UNIT],)
     people = People(
         codes=coded.codes,
         domain=domain,

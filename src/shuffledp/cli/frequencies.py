@@ -16,6 +16,7 @@ from shuffledp.cli._options import (
     privacy_option,
     spread,
 )
+from shuffledp.cli._people import UNIT
 from shuffledp.cli._terminal import (
     charge,
     check_result,
@@ -31,7 +32,6 @@ from shuffledp.cli._terminal import (
 from shuffledp.core.display import as_text, make_picture
 
 _SHOWN = 10
-_UNIT = "row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def frequencies(
             record = _make_record(released, column, given.seed)
             outputs.write(out, partial(sdp.engine.write_result, record))
             note: dict[str, Any] = {"task": "frequencies", "column": column.name}
-            note |= {"protocol": "frequency_list", "unit": _UNIT, "n": released.n}
+            note |= {"protocol": "frequency_list", "unit": UNIT, "n": released.n}
             with charge(spending, released.guarantee, note, err=as_json):
                 try:
                     outputs.publish()
@@ -100,7 +100,7 @@ def _make_record(
         "certain": released.certain,
         "level": released.level,
         "n": released.n,
-        "unit": _UNIT,
+        "unit": UNIT,
         "epsilon": released.guarantee.epsilon,
         "delta": released.guarantee.delta,
         "model": released.guarantee.model.value,
@@ -131,4 +131,4 @@ def _show(released: sdp.engine.Frequencies) -> None:
     share = min(sum(released.values[:_SHOWN]) / released.n, 1)
     say(f"The first {_SHOWN} values cover about {share:.0%} of the people.")
     say(f"{released.n:,} people; {released.guarantee}")
-    say(sdp.questions.UNITS[_UNIT])
+    say(sdp.questions.UNITS[UNIT])

@@ -320,9 +320,13 @@ def test_refusals_are_told_every_ten_minutes_and_only_what_is_new():
     assert told() == []
     journal.note_refusals({"b": 2, "a": 1}, 0.0)
     journal.note_refusals({"b": 5, "a": 1}, 599.9)
-    assert told() == ['"refused", "reasons": {"a": 1, "b": 2}}']
-    journal.note_refusals({"b": 6, "a": 1, "c": 0}, 600.0)
-    assert told()[1:] == ['"refused", "reasons": {"b": 4}}']
+    assert told() == []
+    journal.note_refusals({"b": 5, "a": 1}, 600.0)
+    assert told() == ['"refused", "reasons": {"a": 1, "b": 5}}']
+    journal.note_refusals({"b": 6, "a": 1, "c": 0}, 1199.9)
+    assert len(lines) == 1
+    journal.note_refusals({"b": 6, "a": 1, "c": 0}, 1200.0)
+    assert told()[1:] == ['"refused", "reasons": {"b": 1}}']
     journal.note_refusals({"b": 6, "a": 1}, 2000.0)
     assert len(lines) == 2
 
