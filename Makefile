@@ -67,7 +67,7 @@ pytest: $(VENV)/.dev ## unit, contract and statistical tests, doctests, document
 	@echo "== pytest"
 	@$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup -m "not slow" $(PYTEST_ARGS)
 
-quick: $(VENV)/.dev ## one case of each test of one room, or of the rooms that changed (make quick ROOM=ledger)
+quick: $(VENV)/.dev ## one case of each test that starts quickly, of one room or of those that changed (make quick ROOM=ledger)
 	@.ci/quick $(ROOM)
 
 sweeps: $(VENV)/.dev

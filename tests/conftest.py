@@ -24,7 +24,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--one-of-each",
         action="store_true",
-        help="of tests with several sets of parameters run the first set only (make quick)",
+        help="of tests with several sets of parameters run the first set only, and none that starts a browser, servers "
+        "or Spark (make quick)",
     )
 
 
@@ -40,7 +41,7 @@ def keep_one_of_each(config, items):
     first = {}
     for item in items:
         first.setdefault(item.nodeid.partition("[")[0], item)
-    kept = {id(item) for item in first.values()}
+    kept = {id(item) for item in first.values() if find_scope(item) not in STARTED}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
 
@@ -78,8 +79,11 @@ def few_databases():
         yield
 
 
+STARTED = ("browser", "servers", "spark")
+"""Groups of tests that start what takes its time."""
+
 LONGEST = (
-    *("browser", "servers", "spark"),
+    *STARTED,
     "tests/docs/test_examples.py",
     "tests/docs/test_claims.py",
     "tests/contract/test_contract.py",
