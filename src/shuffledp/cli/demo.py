@@ -119,7 +119,7 @@ def _ask(
         local.rr.make_local(**private),
     )
     yield answer(
-        "How many minutes the way to work takes on average",
+        "How many minutes to work, on average",
         ("minutes",),
         float(people.minutes.mean()),
         people.minutes,
