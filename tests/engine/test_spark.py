@@ -178,7 +178,10 @@ def test_a_repeated_partition_repeats_itself(steps, monkeypatch):
 
     once = compute(3, [whole])
     assert compute(3, [whole.slice(0, 4000), whole.slice(4000)]) == once
-    assert compute(4, [whole]) != once
+    others = [compute(partition, [whole]) for partition in range(4, 9)]
+    assert any(
+        other != once for other in others
+    )  # one tally of two cells may be the same by chance
 
 
 @pytest.mark.parametrize(
